@@ -1,5 +1,7 @@
 //! Sessions in a database: several castors on one store, which are killed, stopped and overtaken.
 
+mod lanes;
+
 use std::{
     path::Path,
     process::{Command, Output},

@@ -181,6 +181,8 @@ impl World {
                 Job::List(it) => self.searches.push(it),
                 // Its servers are not there.
                 Job::Complete(_) => (),
+                // Its sessions are in files.
+                Job::AskStore(_) | Job::NoteAgent(_) => (),
                 // Nobody waits for it.
                 Job::SyncLog(_) | Job::PrepareSessions => (),
                 Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {

@@ -2,7 +2,7 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{mcp, state::State};
+use super::{mcp, state::State, tasks::Tasks};
 use crate::{
     app::{
         model::chosen_model::model_of,
@@ -26,7 +26,7 @@ use crate::{
         acp::{options::DEFAULT_AGENT, session::WantedAgent},
         jsonrpc::error,
     },
-    world::{store::SessionStore, workspace::agents::parse_client},
+    world::workspace::agents::parse_client,
 };
 
 /// The agent that a new session is to be, with its model.
@@ -109,11 +109,9 @@ pub fn choose(state: &mut State, id: &SessionId, agent: Option<String>) {
 }
 
 /// The list of sessions names the agent of this one.
-pub fn note_in_list(live: &LiveSession, store: &SessionStore) {
-    let (id, record) = (&live.resources.session, live.session.record());
-    let Some(choice) = record.agent_choice() else { return };
-    if let Err(it) = store.note_agent(id, choice) {
-        tracing::warn!("the list of sessions shows another agent for {id}: {it}");
+pub fn note_in_list(live: &LiveSession, tasks: &mut Tasks) {
+    if let Some(choice) = live.session.record().agent_choice() {
+        tasks.note_agent(&live.resources.session, choice);
     }
 }
 

@@ -58,7 +58,7 @@ pub fn end_task(live: &mut LiveSession, outbox: &mut Outbox, pid: u32) {
     let mut lines = Vec::new();
     live.view.end_task(pid, &mut lines);
     if !lines.is_empty() {
-        outbox.queue_lines(|it| it.append(&mut lines));
+        outbox.queue_lines(Some(&live.resources.session), |it| it.append(&mut lines));
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
 pub fn attach(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, with_history) = read_attach(params).map_err(|it| error::invalid_params(&it))?;
     check_open(&state.sessions, &id)?;
-    flush::flush_early(state);
+    flush::flush_early(state, &id);
     let mut lines = Vec::new();
     if with_history {
         let store = &state.tasks.store;

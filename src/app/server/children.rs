@@ -93,7 +93,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         false => with_other_model(state, resources, &model)?,
     };
     let model = model.name().to_owned();
-    let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
+    let log = state.tasks.store.begin(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
     let (link_above, thread) = (child_of.clone(), Some(ThreadId::from(thread)));
     let (session, child_of) = (id.clone(), Some(child_of));
@@ -252,7 +252,7 @@ pub fn fail(state: &mut State, id: &SessionId, why: &str) {
     state.end_open(id);
     let mut lines = Vec::new();
     finish(state, id, (outcome, None), &mut lines);
-    state.outbox.queue_lines(|it| it.append(&mut lines));
+    state.outbox.queue_lines(Some(id), |it| it.append(&mut lines));
 }
 
 fn remove(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) -> Option<LiveSession> {
@@ -262,7 +262,7 @@ fn remove(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) -> Option<Live
     }
     state.tasks.abort_session(id, state.now.unix_ms);
     let requests = state.terminals.release_all(id);
-    state.queue_requests(requests);
+    state.queue_requests(id, requests);
     state.tasks.traces.forget_session(id);
     state.sessions.remove(id)
 }

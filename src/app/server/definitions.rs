@@ -149,5 +149,5 @@ pub fn read_definitions(state: &mut State, id: &SessionId, effect: Option<Effect
         agents::update_offer(live, &mut lines);
         offered_commands::append_update(live, &mut lines);
     }
-    state.outbox.items.insert(before_answer, OutboxItem::Lines(lines));
+    state.outbox.items.insert(before_answer, OutboxItem::Lines(Some(id.clone()), lines));
 }

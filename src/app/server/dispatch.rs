@@ -17,7 +17,8 @@ use crate::{
         reply::{Reply, answer},
         requests, requests_v2, rewind, server_orders, session_metadata, sleep,
         state::State,
-        tasks::pending_chores::WaitingRequest,
+        store_gate,
+        tasks::store_requests::{HeldMessage, WaitingRequest},
         workspace_trust,
     },
     base::ids::PromptId,
@@ -139,12 +140,16 @@ pub fn handle_frame(state: &mut State, frame: Frame) {
     match parsed {
         Ok(Message::Request { id, method, params }) => handle_request(state, id, &method, params.as_deref()),
         Ok(Message::Notification { method, params }) => {
-            if let Some((_, listener)) = NOTIFICATIONS.iter().find(|(it, _)| *it == method) {
+            let found = NOTIFICATIONS.iter().find(|(it, _)| *it == method);
+            let Some((name, listener)) = found else { return };
+            if !store_gate::hold_notification(&mut state.tasks.chores.store, name, params.as_deref()) {
                 listener(state, params.as_deref());
             }
         }
         Ok(Message::Response { id, outcome }) => handle_response(state, &id, outcome),
-        Err(InvalidMessage::Answer { id, error }) => state.outbox.queue_lines(|lines| write::error(lines, &id, &error)),
+        Err(InvalidMessage::Answer { id, error }) => {
+            state.outbox.queue_lines(None, |lines| write::error(lines, &id, &error))
+        }
         Err(InvalidMessage::Ignore(why)) => tracing::debug!("ignored a message: {why}"),
     }
 }
@@ -153,7 +158,7 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
     let version = foreground::version(state.client.as_ref());
     let Some((name, handler)) = find_method(version, method) else {
         let error = error::method_not_found(method, version.number());
-        return state.outbox.queue_lines(|lines| write::error(lines, &id, &error));
+        return state.outbox.queue_lines(None, |lines| write::error(lines, &id, &error));
     };
     let about = RequestOwner::Other;
     let ticket = state.requests.register(id, about);
@@ -168,7 +173,14 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
             let request = WaitingRequest { ticket, method: name, params: params.map(RawValue::to_owned) };
             return state.tasks.chores.waiting.push(request);
         }
-        _ => call_handler(state, ticket, *handler, params),
+        _ => {
+            let request = || WaitingRequest { ticket, method: name, params: params.map(RawValue::to_owned) };
+            if state.tasks.store.is_shared() && store_gate::hold_request(&mut state.tasks.chores.store, &request()) {
+                // It begins with the end of the turn.
+                return;
+            }
+            call_handler(state, ticket, *handler, params)
+        }
     };
     send_reply(state, ticket, reply);
     if method != "session/list" {
@@ -186,11 +198,39 @@ fn find_method(version: AcpVersion, name: &str) -> Option<&'static Method> {
 
 /// Something is written: opens the sessions that waited for it.
 pub fn resume_waiting(state: &mut State) {
-    for WaitingRequest { ticket, method, params } in state.tasks.chores.finish_save() {
-        let Some((_, handler)) = find_method(foreground::version(state.client.as_ref()), method) else { continue };
-        let reply = call_handler(state, ticket, *handler, params.as_deref());
-        send_reply(state, ticket, reply);
+    for request in state.tasks.chores.finish_save() {
+        if !state.tasks.store.is_shared() || !store_gate::hold_request(&mut state.tasks.chores.store, &request) {
+            carry_out(state, &request);
+        }
     }
+}
+
+/// Goes on with what waits for a shared store. Whether there was anything to do.
+pub fn resume_held(state: &mut State) -> bool {
+    let mut n_resumed = 0;
+    while let Some((message, found)) = store_gate::next_ready(state) {
+        n_resumed += 1;
+        state.tasks.chores.store.found = found;
+        match message {
+            HeldMessage::Request(request) => {
+                carry_out(state, &request);
+                index_watch::note_change(state);
+            }
+            HeldMessage::Notification { method, params } => {
+                let listener = NOTIFICATIONS.iter().find(|it| it.0 == method);
+                listener.into_iter().for_each(|it| (it.1)(state, params.as_deref()));
+            }
+        }
+        // A log that nobody wanted is let go.
+        state.tasks.chores.store.found = None;
+    }
+    n_resumed > 0
+}
+
+fn carry_out(state: &mut State, WaitingRequest { ticket, method, params }: &WaitingRequest) {
+    let Some((_, handler)) = find_method(foreground::version(state.client.as_ref()), method) else { return };
+    let reply = call_handler(state, *ticket, *handler, params.as_deref());
+    send_reply(state, *ticket, reply);
 }
 
 /// A handler that panics owes an answer like any other.
@@ -208,8 +248,9 @@ fn send_reply(state: &mut State, ticket: Ticket, reply: Reply) {
     let afterwards = std::mem::take(&mut state.outbox.after_answer);
     match state.outbox.items.last_mut() {
         _ if afterwards.is_empty() => (),
-        Some(OutboxItem::Answer { lines, .. }) => lines.extend_from_slice(&afterwards),
-        _ => state.outbox.queue_lines(|lines| lines.extend_from_slice(&afterwards)),
+        // Which is the answer.
+        Some(OutboxItem::Answer { lines, .. } | OutboxItem::Lines(_, lines)) => lines.extend_from_slice(&afterwards),
+        _ => state.outbox.queue_lines(None, |lines| lines.extend_from_slice(&afterwards)),
     }
 }
 
@@ -234,7 +275,7 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
             if let Ok(result) = &outcome {
                 let is_wanted = state.tasks.is_running(&session, effect);
                 let requests = state.terminals.register(&session, effect, is_wanted, result);
-                state.queue_requests(requests);
+                state.queue_requests(&session, requests);
             }
             _ = reply.send(outcome);
         }
@@ -254,10 +295,14 @@ fn cancel_request(state: &mut State, params: Option<&RawValue>) {
     let Some(id) = id else { return };
     let tickets: Vec<Ticket> = state.requests.with_id(&id).collect();
     for ticket in tickets {
+        if state.tasks.chores.store.drop_waiting(ticket) {
+            answer::<RawValue>(state, ticket, Err(error::cancelled()));
+            continue;
+        }
         match state.requests.get(ticket).cloned() {
             Some(RequestOwner::Prompt(session)) => state.step(&session, Input::CancelPrompt(PromptId(ticket.0))),
             Some(RequestOwner::Follower(session)) => event_feed::cancel(state, &session, ticket),
-            Some(RequestOwner::Setter(_) | RequestOwner::Other) | None => (),
+            Some(RequestOwner::Setter(_) | RequestOwner::Reader(_) | RequestOwner::Other) | None => (),
         }
     }
 }

@@ -58,13 +58,13 @@ pub fn edit_prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 /// As the draft has it: what runs is cancelled first.
 fn end_turn(state: &mut State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
     // What it was told in the same breath belongs to it.
-    flush::flush_early(state);
+    flush::flush_early(state, id);
     let is_busy = |state: &State| state.sessions.get(id).is_some_and(|it| it.session.is_busy());
     if is_busy(state) {
         state.step(id, Input::Cancel);
-        flush::flush_early(state);
+        flush::flush_early(state, id);
         children::cancel_all(state, id);
-        flush::flush_early(state);
+        flush::flush_early(state, id);
     }
     match is_busy(state) {
         true => Err(error::busy("the session's turn has not ended yet", "Send it again when it is answered.")),

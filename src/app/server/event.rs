@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::tasks::store_requests::StoreAnswer;
 use crate::{
     base::{
         ids::{EffectId, SessionId},
@@ -45,6 +46,8 @@ pub enum Event {
     ChoreDone,
     /// A shared store has answered.
     Stored,
+    /// What it said for a request.
+    StoreAnswered { ticket: Ticket, answer: Option<Box<StoreAnswer>> },
     /// A permanent grant is saved, or could not be.
     GrantSaved,
     /// What an MCP server suggests, for the client's request.
@@ -68,6 +71,7 @@ impl Event {
             Self::Editor(_) => "editor request",
             Self::ChoreDone => "chore done",
             Self::Stored => "stored",
+            Self::StoreAnswered { .. } => "store answered",
             Self::GrantSaved => "saved",
             Self::Completed { .. } => "completed",
             Self::SessionsListed(_) => "listed",

@@ -141,7 +141,7 @@ fn ready_event(inbox: &mut Inbox, open: OpenQueues) -> Option<Event> {
 async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout, hooks_limit: Duration) {
     machine.cancel_prompts();
     // Who sends a script and closes wants its answers too: a listing is always near its end.
-    let listed = drain_while(machine, &mut inbox, Machine::is_listing);
+    let listed = drain_while(machine, &mut inbox, Machine::is_reading);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
     let lines = machine.flush_last();
     send(stdout, machine, lines);
@@ -162,6 +162,7 @@ async fn drain_while(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Ma
         match inbox.control.recv().await {
             Some(
                 event @ (Event::SessionsListed(_)
+                | Event::StoreAnswered { .. }
                 | Event::Completed { .. }
                 | Event::ChoreDone
                 | Event::GrantSaved

@@ -58,7 +58,7 @@ pub fn subscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Rep
 /// `_castor/session/unsubscribe`: no event of it comes after the answer.
 pub fn unsubscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (session, id) = read_unsubscribe(params).map_err(|it| error::invalid_params(&it))?;
-    flush::flush_early(state);
+    flush::flush_early(state, &session);
     match followers_of(state, &session).is_some_and(|it| it.unsubscribe(&id)) {
         true => reply_now(&json!({})),
         false => Err(error::invalid_params("subscriptionId: there is none of that id; send one that was answered")),
@@ -74,11 +74,11 @@ pub fn stream(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     let mut lines = Vec::new();
     past.into_iter().for_each(|it| tell_request(&session, &request, it, &mut lines));
     if stream.has_ended {
-        state.outbox.queue_lines(|it| it.append(&mut lines));
+        state.outbox.queue_lines(Some(&session), |it| it.append(&mut lines));
         return reply_now(&StreamEnd { stream_id: stream.id, outcome: StreamOutcome::Ended });
     }
     followers(state, &session)?.follow(ticket, request, stream);
-    state.outbox.queue_lines(|it| it.append(&mut lines));
+    state.outbox.queue_lines(Some(&session), |it| it.append(&mut lines));
     set_owner(&mut state.requests, ticket, RequestOwner::Follower(session));
     Ok(None)
 }
@@ -106,7 +106,7 @@ fn past_events(state: &mut State, session: &SessionId) -> Result<Vec<AgentEvent>
     if session.is_child() {
         return Err(error::session_not_found(session.as_str()));
     }
-    flush::flush_early(state);
+    flush::flush_early(state, session);
     match state.sessions.contains_key(session) {
         true => all_events(&state.tasks.store, session).map_err(|it| store_error(session, &it)),
         false => watching::past_events(state, session),

@@ -6,18 +6,16 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        errors::auth_required,
         server::{
-            agents, air_reports,
+            agents,
             auth::login_command,
             children, definitions,
             event::EditorRequest,
-            event_feed,
-            foreground::{self, PromptEnd},
-            index_watch, offered_commands,
-            outbox::{OutboxItem, Round},
+            event_feed, foreground, index_watch, offered_commands,
+            outbox::{OutboxItem, Round, SuspendedRound},
             pending_requests::{self, ClientRequest, RequestOwner},
-            questions, quota, reconnect, renewals, reply, rewind_results, server_orders, session_state,
+            prompt_answer::{PromptAnswer, answer_prompt},
+            questions, reconnect, renewals, reply, rewind_results, server_orders, session_state,
             state::State,
             tasks::Tasks,
             trust,
@@ -25,23 +23,18 @@ use crate::{
         session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
     },
     base::{
-        event::{AgentEvent, EventKind, PromptOutcome, StopKind},
+        event::{AgentEvent, EventKind},
         fallback::Outage,
         hook::HookRun,
-        ids::{EffectId, PromptId, SessionId},
+        ids::{EffectId, SessionId},
         log::Fact,
-        model::Usage,
         path::AbsPath,
-        prompt_stats::PromptStats,
         tool::PolicyClass,
     },
     engine::step::{Act, Effect, Input, QuestionTopic, UserQuestion},
     wire::{
         acp::{
-            initialize::AcpVersion,
             intercept::{self, InterceptRequest},
-            meta::PromptAnswerMeta,
-            session,
             terminals::CREATE,
         },
         jsonrpc::{
@@ -68,7 +61,8 @@ impl Round {
         self.broken.extend(std::mem::take(&mut cancelled.broken));
         let is_of_child = |it: &OutboxItem| match it {
             OutboxItem::Acts(of, _) | OutboxItem::Announcement(of, _) => children::is_below(sessions, of, id),
-            OutboxItem::Lines(_)
+            OutboxItem::Lines(..)
+            | OutboxItem::Stored(..)
             | OutboxItem::QuestionAnswered(_)
             | OutboxItem::Answer { .. }
             | OutboxItem::Editor(_) => false,
@@ -82,99 +76,135 @@ impl Round {
         self.items = now.chain(later).collect();
     }
 
+    /// Says and starts what is logged by now.
     fn perform(mut self, state: &mut State, lines: &mut Vec<u8>) {
-        self.n_later = state.outbox.items.len();
+        self.n_later = state.outbox.n_of(self.lane.as_ref());
         if self.n_later > 0 {
             // Nothing is added to what is later.
-            state.outbox.items.push(OutboxItem::Lines(Vec::new()));
+            state.outbox.items.push(OutboxItem::Lines(None, Vec::new()));
         }
         while let Some(it) = self.items.pop_front() {
             match it {
-                OutboxItem::Lines(more) | OutboxItem::Announcement(_, more) => lines.extend_from_slice(&more),
+                OutboxItem::Lines(_, more) | OutboxItem::Announcement(_, more) => lines.extend_from_slice(&more),
                 OutboxItem::QuestionAnswered(id) => children::note_waiting(state, &id, lines),
                 OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, lines),
+                OutboxItem::Stored(_, ticket) => state.tasks.chores.store.note_stored(ticket),
                 OutboxItem::Answer { session, request, lines: answer } => match self.broken.get(&session) {
                     None => lines.extend_from_slice(&answer),
                     Some(why) => write::error(lines, &request, &log_error(why, "")),
                 },
                 // Nothing more is shown of it; what it started is stopped by the refold.
                 OutboxItem::Acts(id, _) if self.broken.contains_key(&id) => (),
-                OutboxItem::Acts(id, acts) => perform_acts(state, &mut self, &id, acts, lines),
+                OutboxItem::Acts(id, acts) => {
+                    let Some(rest) = perform_acts(state, &id, acts, lines) else { continue };
+                    let later = state.outbox.take_of(self.lane.as_ref());
+                    let mut cancelled = Self::begin(self.lane.clone(), later, &mut state.sessions, &state.tasks.store);
+                    if !cancelled.settle(&mut state.sessions, Duration::ZERO) {
+                        cancelled.above = Some(Box::new(SuspendedRound { round: self, id, rest }));
+                        return state.outbox.hold(cancelled);
+                    }
+                    self.end_children_first((&id, &state.sessions), cancelled, rest);
+                }
             }
         }
         for (id, why) in self.broken {
             state.refold(&id, &log_error(&why, ", so the turn was stopped"));
         }
     }
+
+    /// The same for one that a shared store has taken; then that which waited for it.
+    fn go_on(mut self, state: &mut State, lines: &mut Vec<u8>) {
+        match self.above.take() {
+            None => self.perform(state, lines),
+            Some(above) => {
+                let SuspendedRound { mut round, id, rest } = *above;
+                round.end_children_first((&id, &state.sessions), self, rest);
+                round.perform(state, lines);
+            }
+        }
+    }
 }
 
 /// Logs everything that the turn collected, says what is logged, and returns the bytes for the client. What a shared store
-/// has still to take is said by a later flush, and all that comes after it.
+/// has still to take is said by a later flush, and all that comes after it of the same session.
 pub fn flush(state: &mut State) -> Vec<u8> {
+    flush_within(state, Duration::ZERO)
+}
+
+/// As [`flush`], and waits for the store, so long for the first that is late.
+pub fn flush_within(state: &mut State, mut limit: Duration) -> Vec<u8> {
     let mut lines = Vec::new();
-    flush_rounds(state, Duration::ZERO, &mut lines);
+    flush_rounds(state, &mut limit, &mut lines);
     lines
 }
 
-/// As [`flush`], and waits for the store, so long for each round.
-pub fn flush_within(state: &mut State, limit: Duration) -> Vec<u8> {
-    let mut lines = Vec::new();
-    flush_rounds(state, limit, &mut lines);
-    lines
-}
-
-/// Logs what the outbox has.
-fn begin_round(state: &mut State) -> Round {
-    let items = std::mem::take(&mut state.outbox.items);
-    Round::begin(items, &mut state.sessions, &state.tasks.store)
-}
-
-fn flush_rounds(state: &mut State, limit: Duration, lines: &mut Vec<u8>) {
+fn flush_rounds(state: &mut State, limit: &mut Duration, lines: &mut Vec<u8>) {
     // A failed log write makes a session say more: that is said in another round.
-    while state.outbox.storing.is_some() || !state.outbox.items.is_empty() {
-        let mut round = state.outbox.storing.take().unwrap_or_else(|| {
-            if state.outbox.items.iter().any(OutboxItem::has_facts) {
-                index_watch::note_change(state);
-            }
-            begin_round(state)
-        });
-        if !round.settle(&mut state.sessions, limit) {
-            state.outbox.storing = Some(round);
+    loop {
+        let storing: Vec<SessionId> = state.outbox.storing.keys().cloned().collect();
+        let n_stored = storing.iter().filter(|it| perform_stored(state, it, limit, lines)).count();
+        if state.outbox.has_ready_facts() {
+            index_watch::note_change(state);
+        }
+        let ready = state.outbox.take_ready();
+        if n_stored == 0 && ready.is_empty() {
             break;
         }
-        round.perform(state, lines);
+        for (lane, items) in ready {
+            let mut round = Round::begin(lane, items, &mut state.sessions, &state.tasks.store);
+            match round.settle(&mut state.sessions, Duration::ZERO) {
+                true => round.perform(state, lines),
+                false => state.outbox.hold(round),
+            }
+        }
     }
     state.tasks.start_requests();
 }
 
-fn perform_acts(state: &mut State, round: &mut Round, id: &SessionId, acts: Vec<Act>, lines: &mut Vec<u8>) {
+/// Whether the store has answered within this time, of which nothing is left if not.
+fn perform_stored(state: &mut State, id: &SessionId, limit: &mut Duration, lines: &mut Vec<u8>) -> bool {
+    let Some(mut round) = state.outbox.storing.remove(id) else { return false };
+    let is_stored = round.settle(&mut state.sessions, *limit);
+    match is_stored {
+        true => round.go_on(state, lines),
+        false => {
+            *limit = Duration::ZERO;
+            state.outbox.hold(round);
+        }
+    }
+    is_stored
+}
+
+/// Returns what is left when sub-agents of the session were cancelled: their ends are logged and said first.
+fn perform_acts(state: &mut State, id: &SessionId, acts: Vec<Act>, lines: &mut Vec<u8>) -> Option<Vec<Act>> {
     let mut acts = acts.into_iter();
     while let Some(act) = acts.next() {
         let aborted = if let Act::Do(_, Effect::Abort { effect }) = &act { Some(*effect) } else { None };
         perform_act(state, id, act, lines);
         if aborted.is_some_and(|it| children::abort(state, id, it)) {
-            let mut cancelled = begin_round(state);
-            cancelled.settle(&mut state.sessions, MAX_WAIT);
-            return round.end_children_first((id, &state.sessions), cancelled, acts.collect());
+            return Some(acts.collect());
         }
     }
+    None
 }
 
-/// For a session that is built from its log: what a shared store has still to take is taken and said before all that
-/// came later.
-pub fn settle(state: &mut State) {
-    let Some(mut round) = state.outbox.storing.take() else { return };
-    round.settle(&mut state.sessions, MAX_WAIT);
-    let mut lines = Vec::new();
-    round.perform(state, &mut lines);
-    state.outbox.items.insert(0, OutboxItem::Lines(lines));
+/// For a session that is built from its log: what a shared store has still to take of it is taken and said before all
+/// that came later.
+pub fn settle(state: &mut State, id: &SessionId) {
+    let (mut lines, mut limit) = (Vec::new(), MAX_WAIT);
+    if perform_stored(state, &id.root(), &mut limit, &mut lines) {
+        state.outbox.items.insert(0, OutboxItem::Lines(None, lines));
+    }
 }
 
 /// For a handler that needs a session's log as it is: what was said so far is logged and started now. Its lines leave with
 /// the turn's.
-pub fn flush_early(state: &mut State) {
-    let lines = flush_within(state, MAX_WAIT);
-    state.outbox.queue_lines(|it| it.extend_from_slice(&lines));
+pub fn flush_early(state: &mut State, id: &SessionId) {
+    let (mut lines, mut limit) = (flush(state), MAX_WAIT);
+    while perform_stored(state, &id.root(), &mut limit, &mut lines) {
+        lines.extend(flush(state));
+    }
+    state.outbox.queue_lines(None, |it| it.extend_from_slice(&lines));
 }
 
 fn log_error(why: &AppendError, so: &str) -> ErrorObjectOwned {
@@ -201,7 +231,7 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 Fact::AgentSwitched { .. } | Fact::Agent { .. } => {
                     if let Some(live) = state.sessions.get_mut(id) {
                         agents::update_offer(live, lines);
-                        agents::note_in_list(live, &state.tasks.store);
+                        agents::note_in_list(live, &mut state.tasks);
                     }
                 }
                 Fact::SkillSwitched { .. } => {
@@ -307,7 +337,7 @@ fn abort(state: &mut State, id: &SessionId, effect: EffectId, lines: &mut Vec<u8
     pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(id, effect), lines);
     // Said in the next round: after the end of the call, which may show the terminal.
     let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
-    state.queue_requests(requests);
+    state.queue_requests(id, requests);
 }
 
 /// Nobody waits for it: neither for a command nor for the client's answer.
@@ -365,71 +395,6 @@ fn start(tasks: &mut Tasks, live: &LiveSession, effect_id: EffectId, effect: Eff
     let span = tasks.traces.turn(&resources.session).cloned();
     let _in_span = span.as_ref().map(tracing::Span::enter);
     tasks.start_effect(&resources, effect_id, effect, log);
-}
-
-/// What a prompt is answered with.
-struct PromptAnswer {
-    outcome: PromptOutcome,
-    usage: Option<Usage>,
-    stats: Option<Box<PromptStats>>,
-}
-
-/// The one answer to a prompt. Its log becomes durable soon after, without being waited for.
-fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: PromptAnswer, lines: &mut Vec<u8>) {
-    let PromptAnswer { outcome, usage, stats } = answer;
-    let wants_stats = state.client.as_ref().is_some_and(|it| it.features.stats);
-    let detail = if let PromptOutcome::Stop(stop) = &outcome { session::stop_detail(*stop) } else { None };
-    let stream = state.sessions.get_mut(id).and_then(|it| it.followers.end_prompt(PromptId(ticket.0)));
-    let has_stream = stream.is_some();
-    let is_returned = matches!(outcome, PromptOutcome::Stop(StopKind::CallsReturned));
-    let live = state.sessions.get(id).filter(|_| is_returned);
-    let pending = live.map(|it| it.session.record().pending_calls()).unwrap_or_default();
-    let meta = PromptAnswerMeta::new(stats, wants_stats, detail, stream, pending);
-    if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
-        state.tasks.queue_sync(log);
-    }
-    quota::tell_change(state, id, lines);
-    let now_ms = state.now.unix_ms;
-    let failure = state.sessions.get_mut(id).and_then(|live| {
-        air_reports::report_files(live, (PromptId(ticket.0), &outcome, usage.is_some()), lines);
-        air_reports::failure_record(live, &outcome, now_ms)
-    });
-    let error = match &outcome {
-        PromptOutcome::Stop(_) | PromptOutcome::Steered(_) | PromptOutcome::Agent(_) => None,
-        PromptOutcome::Failed { kind, why } => Some(error::failed(kind, why)),
-        PromptOutcome::AuthRequired(why) => Some(auth_required(why)),
-    };
-    state.tasks.traces.end_request(ticket, error.as_ref().map(ErrorObjectOwned::code));
-    if foreground::version(state.client.as_ref()) == AcpVersion::V2 {
-        let end = PromptEnd { outcome, usage, meta: meta.as_ref(), error };
-        return foreground::end(state, id, ticket, end, lines);
-    }
-    let Some((request, _)) = state.requests.complete(ticket) else {
-        // Steering began the turn: nobody is answered with its failure.
-        if let (Some(error), Some(live)) = (&error, state.sessions.get(id)) {
-            live.view.notice(&format!("prompt-{}", ticket.0), error.message(), None, lines);
-        }
-        return;
-    };
-    if let Some(failure) = failure {
-        let mut response = session::prompt_response(StopKind::EndTurn, usage, meta.as_ref());
-        response.meta.get_or_insert_default().extend(failure);
-        return write::result(lines, &request, &response);
-    }
-    if let Some(error) = &error {
-        // Others read nothing of castor's there.
-        let meta = meta.as_ref().filter(|_| wants_stats || has_stream);
-        write::error(lines, &request, &meta.map_or_else(|| error.clone(), |it| error::with_meta(error, it)));
-    }
-    match outcome {
-        PromptOutcome::Stop(stop) => {
-            write::result(lines, &request, &session::prompt_response(stop, usage, meta.as_ref()))
-        }
-        PromptOutcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
-        // The user may log in elsewhere before the next prompt.
-        PromptOutcome::AuthRequired(_) => reconnect::reconnect_model(state, id),
-        PromptOutcome::Failed { .. } | PromptOutcome::Agent(_) => (),
-    }
 }
 
 /// A request to the editor on behalf of a task. After what was items before it: a cancel in the same turn, too.

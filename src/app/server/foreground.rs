@@ -120,6 +120,6 @@ fn answer(request: &RequestId, outcome: &PromptOutcome, error: Option<&ErrorObje
 pub fn fail(live: &mut LiveSession, error: &ErrorObjectOwned, outbox: &mut Outbox) {
     if live.extras.turn.take().is_some() {
         let ended = states::ended(errors::failure(error), None, None);
-        outbox.queue_lines(|lines| states::push(&live.resources.session, ended, lines));
+        outbox.queue_lines(Some(&live.resources.session), |lines| states::push(&live.resources.session, ended, lines));
     }
 }

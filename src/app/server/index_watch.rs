@@ -54,7 +54,7 @@ pub fn compare(state: &mut State, queries: &[ListParams], found: &[SessionSummar
             changed.extend(params.cwd.clone().filter(|it| !changed.contains(it)));
         }
     }
-    state.outbox.queue_lines(|lines| {
+    state.outbox.queue_lines(None, |lines| {
         changed.iter().for_each(|cwd| updates::notification(LIST_CHANGED, &ListChanged { cwd }, lines));
     });
 }

@@ -32,8 +32,8 @@ pub use crate::app::{
 const SOFT_LIMIT: usize = 1024 * 1024;
 /// Unwritten bytes above which the client is not listened to either: it must read first.
 const HARD_LIMIT: usize = 64 * 1024 * 1024;
-/// The same for acts of sessions that wait for a shared store.
-const SOFT_WAITING: usize = 1024;
+/// The same for acts of sessions that wait for a shared store: one that is late must not stop the others soon.
+const SOFT_WAITING: usize = 16 * 1024;
 const HARD_WAITING: usize = 64 * 1024;
 /// How long the end of castor waits for it, each time.
 const LAST_WAIT: Duration = Duration::from_millis(250);
@@ -121,6 +121,10 @@ impl Machine {
             Event::ChoreDone => state.tasks.chores.finish_chore(),
             // The end of the turn looks what it was.
             Event::Stored => (),
+            Event::StoreAnswered { ticket, answer } => {
+                state.tasks.chores.store.note_answer(ticket, answer.map(|it| *it));
+                dispatch::resume_held(state);
+            }
             Event::GrantSaved => dispatch::resume_waiting(state),
             Event::Completed { ticket, result } => mcp_completion::finish(state, ticket, result),
             Event::SessionsListed(listing) => listing::answer(state, *listing),
@@ -138,7 +142,10 @@ impl Machine {
     /// Ends a turn: what came of its events is logged, then returned for the client, then started. A shared store takes
     /// its time: what it has not taken comes with a later turn.
     pub fn flush(&mut self) -> Vec<u8> {
-        let lines = flush::flush(&mut self.state);
+        let mut lines = flush::flush(&mut self.state);
+        while dispatch::resume_held(&mut self.state) || self.state.outbox.has_ready() {
+            lines.extend(flush::flush(&mut self.state));
+        }
         self.unsent += lines.len();
         lines
     }
@@ -152,7 +159,7 @@ impl Machine {
 
     /// Whether a shared store has still to take something; it says so by `Event::Stored`.
     pub fn is_storing(&self) -> bool {
-        self.state.outbox.storing.is_some()
+        !self.state.outbox.storing.is_empty()
     }
 
     /// The sessions' store.
@@ -229,8 +236,9 @@ impl Machine {
         self.unsent = self.unsent.saturating_sub(n);
     }
 
-    pub fn is_listing(&self) -> bool {
-        self.state.tasks.listings.n_running > 0
+    /// Whether the sessions of a list, or what a request needs of a shared store, are being read.
+    pub fn is_reading(&self) -> bool {
+        self.state.tasks.listings.n_running > 0 || !self.state.tasks.chores.store.is_empty()
     }
 
     /// The processes behind it.
@@ -277,8 +285,8 @@ fn handle_answer(state: &mut State, session: &SessionId, input: Input) {
     if let Some(effect) = ended {
         let mut lines = Vec::new();
         pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(session, effect), &mut lines);
-        state.outbox.queue_lines(|it| it.append(&mut lines));
+        state.outbox.queue_lines(None, |it| it.append(&mut lines));
         let requests = state.terminals.release(session, effect, TerminalEnd::Release);
-        state.queue_requests(requests);
+        state.queue_requests(session, requests);
     }
 }

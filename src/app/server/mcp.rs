@@ -128,7 +128,7 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
         ServerEvent::PageCompleted(page) => {
             if let Some(id) = state.tasks.server_uses.questions.complete_page(server, &page) {
                 let params = elicitation::complete(&id.to_string());
-                state.outbox.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
+                state.outbox.queue_lines(None, |lines| updates::notification(elicitation::COMPLETE, &params, lines));
             }
         }
         ServerEvent::Ready { connection, lists } => {
@@ -178,7 +178,7 @@ fn relay(state: &mut State, server: u64, request: RelayedRequest) {
     let RelayedRequest { number, method, params, reply } = request;
     let id = state.outgoing.register(ClientRequest::Relayed { server, number, reply });
     let params = message_params(server_id, id, &method, params);
-    state.outbox.queue_lines(|lines| _ = write::request(lines, id, MESSAGE, &params));
+    state.outbox.queue_lines(None, |lines| _ = write::request(lines, id, MESSAGE, &params));
 }
 
 /// What the client answered in a server's place.
@@ -204,7 +204,7 @@ fn withdraw(
     let is_it = |it: &mut ClientRequest| matches!(it, ClientRequest::Relayed { server, number, .. } if is_over(*server, *number));
     let mut lines = Vec::new();
     pending_requests::withdraw(outgoing, is_it, &mut lines);
-    outbox.queue_lines(|it| it.append(&mut lines));
+    outbox.queue_lines(None, |it| it.append(&mut lines));
 }
 
 /// Takes back what servers were asked that no session has any more.

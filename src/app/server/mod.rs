@@ -29,6 +29,7 @@ mod open_session;
 
 mod outbox;
 mod pending_requests;
+mod prompt_answer;
 mod providers;
 mod questions;
 mod quota;
@@ -48,6 +49,7 @@ mod sleep;
 mod state;
 mod stdio;
 mod step;
+mod store_gate;
 mod sweep;
 pub mod tasks;
 mod timers;

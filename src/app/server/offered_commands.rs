@@ -15,7 +15,8 @@ pub fn offer(live: &mut LiveSession, outbox: &mut Outbox) {
 
 /// Tells the client if it knows another list.
 pub fn update(live: &mut LiveSession, outbox: &mut Outbox) {
-    outbox.queue_lines(|lines| append_update(live, lines));
+    let id = live.resources.session.clone();
+    outbox.queue_lines(Some(&id), |lines| append_update(live, lines));
 }
 
 /// The same, among these lines.

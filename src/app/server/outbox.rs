@@ -1,4 +1,5 @@
-//! The outbox: lines, effects of sessions and requests that leave at the end of the loop turn.
+//! The outbox: lines, effects of sessions and requests that leave at the end of the loop turn. A shared store holds up those
+//! of one session at a time.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,7 +10,10 @@ use crate::{
     app::{server::event::EditorRequest, session::live_session::LiveSession},
     base::{ids::SessionId, log::Entry},
     engine::step::{Act, StepOutput},
-    wire::{acp::auth_status::AuthStatus, jsonrpc::message::RequestId},
+    wire::{
+        acp::auth_status::AuthStatus,
+        jsonrpc::{message::RequestId, open_requests::Ticket},
+    },
     world::store::{AppendError, AppendOrder, PendingAppend, SessionStore},
 };
 
@@ -21,15 +25,75 @@ pub struct Outbox {
     pub after_answer: Vec<u8>,
     /// As the client was told last; `None`: it never asked.
     pub told_auth_status: Option<AuthStatus>,
-    /// What left it, and a shared store has not taken yet.
-    pub(super) storing: Option<Round>,
+    /// Whether sessions wait each for itself, as those in a shared store do. Files need no waiting.
+    pub has_lanes: bool,
+    /// What left it, and a shared store has not taken yet. Whatever follows of the session and its sub-agents stays.
+    pub(super) storing: BTreeMap<SessionId, Round>,
 }
 
 impl Outbox {
     /// How many acts wait behind those that a shared store has not taken yet.
     pub fn n_waiting(&self) -> usize {
         let acts = |it: &OutboxItem| if let OutboxItem::Acts(_, acts) = it { acts.len() } else { 1 };
-        if self.storing.is_some() { self.items.iter().map(acts).sum() } else { 0 }
+        if self.storing.is_empty() { 0 } else { self.items.iter().map(acts).sum() }
+    }
+
+    /// Waits for the store.
+    pub(super) fn hold(&mut self, round: Round) {
+        if let Some(it) = round.lane.clone() {
+            self.storing.insert(it, round);
+        }
+    }
+
+    /// The session, with its sub-agents, that an item goes with.
+    fn lane(&self, it: &OutboxItem) -> Option<SessionId> {
+        it.session().filter(|_| self.has_lanes).map(SessionId::root)
+    }
+
+    fn is_held(&self, it: &OutboxItem) -> bool {
+        !self.storing.is_empty() && self.lane(it).is_some_and(|it| self.storing.contains_key(&it))
+    }
+
+    /// Whether something is to be said that waits for nothing.
+    pub fn has_ready(&self) -> bool {
+        self.items.iter().any(|it| !self.is_held(it))
+    }
+
+    pub(super) fn has_ready_facts(&self) -> bool {
+        self.items.iter().any(|it| it.has_facts() && !self.is_held(it))
+    }
+
+    /// Takes what waits for nothing, by session.
+    pub(super) fn take_ready(&mut self) -> Vec<(Option<SessionId>, Vec<OutboxItem>)> {
+        let items = std::mem::take(&mut self.items);
+        if items.is_empty() || !self.has_lanes {
+            return if items.is_empty() { Vec::new() } else { vec![(None, items)] };
+        }
+        let mut ready: Vec<(Option<SessionId>, Vec<OutboxItem>)> = Vec::new();
+        for it in items {
+            if self.is_held(&it) {
+                self.items.push(it);
+                continue;
+            }
+            let lane = self.lane(&it);
+            match ready.iter_mut().find(|(of, _)| *of == lane) {
+                Some((_, items)) => items.push(it),
+                None => ready.push((lane, vec![it])),
+            }
+        }
+        ready
+    }
+
+    /// How many items go with a session.
+    pub(super) fn n_of(&self, lane: Option<&SessionId>) -> usize {
+        self.items.iter().filter(|it| self.lane(it).as_ref() == lane).count()
+    }
+
+    pub(super) fn take_of(&mut self, lane: Option<&SessionId>) -> Vec<OutboxItem> {
+        let items = std::mem::take(&mut self.items);
+        let (taken, left) = items.into_iter().partition(|it| self.lane(it).as_ref() == lane);
+        self.items = left;
+        taken
     }
 
     pub fn queue_acts(&mut self, id: &SessionId, out: StepOutput) {
@@ -40,13 +104,14 @@ impl Outbox {
         }
     }
 
-    pub fn queue_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// `of`: the session that they are about, where their place among what it says counts.
+    pub fn queue_lines(&mut self, of: Option<&SessionId>, write: impl FnOnce(&mut Vec<u8>)) {
         match self.items.last_mut() {
-            Some(OutboxItem::Lines(lines)) => write(lines),
+            Some(OutboxItem::Lines(last, lines)) if last.as_ref() == of => write(lines),
             _ => {
                 let mut lines = Vec::new();
                 write(&mut lines);
-                self.items.push(OutboxItem::Lines(lines));
+                self.items.push(OutboxItem::Lines(of.cloned(), lines));
             }
         }
     }
@@ -54,8 +119,8 @@ impl Outbox {
 
 /// Something to say: ready lines, acts of a session that are logged first, or a request.
 pub enum OutboxItem {
-    /// Ready lines.
-    Lines(Vec<u8>),
+    /// Ready lines, of a session or of none.
+    Lines(Option<SessionId>, Vec<u8>),
     /// Lines that begin a sub-agent: they go before all that it says.
     Announcement(SessionId, Vec<u8>),
     /// A question of that session was answered. Only a sub-agent that is still there goes back to work.
@@ -64,11 +129,25 @@ pub enum OutboxItem {
     Acts(SessionId, Vec<Act>),
     /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
     Answer { session: SessionId, request: RequestId, lines: Vec<u8> },
+    /// What the session said before is stored by now: a request has waited for that.
+    Stored(SessionId, Ticket),
     /// A task's request to the editor, if the task is still wanted by then.
     Editor(EditorRequest),
 }
 
 impl OutboxItem {
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Lines(session, _) => session.as_ref(),
+            Self::Announcement(session, _)
+            | Self::QuestionAnswered(session)
+            | Self::Acts(session, _)
+            | Self::Stored(session, _)
+            | Self::Answer { session, .. }
+            | Self::Editor(EditorRequest { session, .. }) => Some(session),
+        }
+    }
+
     pub fn has_facts(&self) -> bool {
         matches!(self, Self::Acts(_, acts) if acts.iter().any(|it| matches!(it, Act::Log(_))))
     }
@@ -76,6 +155,8 @@ impl OutboxItem {
 
 /// Items of which the facts are logged, in order, or are about to be.
 pub(super) struct Round {
+    /// Whose they are; `None`: of sessions that need no waiting.
+    pub lane: Option<SessionId>,
     pub items: VecDeque<OutboxItem>,
     /// Sessions whose log could not be written, and why.
     pub broken: BTreeMap<SessionId, AppendError>,
@@ -83,17 +164,27 @@ pub(super) struct Round {
     pending: Option<PendingAppend>,
     /// Items of later turns, which the outbox has when this round is performed.
     pub n_later: usize,
+    /// What was being performed when sub-agents were cancelled, and waits for their ends.
+    pub above: Option<Box<SuspendedRound>>,
+}
+
+/// A round, in the middle of the acts of a session.
+pub(super) struct SuspendedRound {
+    pub round: Round,
+    pub id: SessionId,
+    pub rest: Vec<Act>,
 }
 
 impl Round {
     /// Logs them: one write for each touched log.
     pub fn begin(
+        lane: Option<SessionId>,
         items: Vec<OutboxItem>,
         sessions: &mut BTreeMap<SessionId, LiveSession>,
         store: &SessionStore,
     ) -> Self {
         let (broken, orders) = write_logs(sessions, &items);
-        Self { items: items.into(), broken, pending: store.start_appends(orders), n_later: 0 }
+        Self { lane, items: items.into(), broken, pending: store.start_appends(orders), n_later: 0, above: None }
     }
 
     /// Whether it is known by then what became of the facts.

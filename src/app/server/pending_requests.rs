@@ -24,9 +24,20 @@ pub enum RequestOwner {
     Prompt(SessionId),
     /// Its answer says what the session's log must have first.
     Setter(SessionId),
+    /// Its answer comes behind what the session said before.
+    Reader(SessionId),
     /// Waits for the end of a stream of the session.
     Follower(SessionId),
     Other,
+}
+
+impl RequestOwner {
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Prompt(it) | Self::Setter(it) | Self::Reader(it) | Self::Follower(it) => Some(it),
+            Self::Other => None,
+        }
+    }
 }
 
 /// What an open request to the client is about.

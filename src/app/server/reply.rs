@@ -23,13 +23,15 @@ pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome:
             write::result(&mut lines, &request, result);
             state.outbox.items.push(OutboxItem::Answer { session, request, lines });
         }
-        (Ok(result), _) => state.outbox.queue_lines(|lines| write::result(lines, &request, result)),
-        (Err(error), _) => {
+        (Ok(result), about) => {
+            state.outbox.queue_lines(about.session(), |lines| write::result(lines, &request, result));
+        }
+        (Err(error), about) => {
             let error = match foreground::version(state.client.as_ref()) {
                 AcpVersion::V1 => error,
                 AcpVersion::V2 => errors::error(error),
             };
-            state.outbox.queue_lines(|lines| write::error(lines, &request, &error));
+            state.outbox.queue_lines(about.session(), |lines| write::error(lines, &request, &error));
         }
     }
 }

@@ -19,9 +19,7 @@ use crate::{
             state::State,
             workspace_trust::reply_opened,
         },
-        session::{
-            agents::folder_agents, event_log::children_of, live_session::LiveSession, modes, place::load_ground,
-        },
+        session::{agents::folder_agents, live_session::LiveSession, modes, place::load_ground},
     },
     base::{
         agent::AgentList,
@@ -85,10 +83,11 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 }
 
 /// Replays the conversation, then answers: both leave in this order.
-pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn load_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
     let entries = sessions::load(state, &id, &place)?;
-    let children = children_of(&state.tasks.store, &id);
+    let children = state.tasks.read_children(&id);
     let live = offer_commands(state, &id)?;
     let response = session::load_response(&live.profile.offer, &live.chosen_options());
     let mut lines = Vec::new();
@@ -96,21 +95,23 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     view.replay(&entries, &children, &mut lines);
     let (last, cost) = live.context_usage();
     view.show_context_usage(last, cost, &mut lines);
-    state.outbox.items.push(OutboxItem::Lines(lines));
+    state.outbox.items.push(OutboxItem::Lines(Some(id.clone()), lines));
     reply_opened(state, &id, &response)
 }
 
 /// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
-pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn resume_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
     sessions::load(state, &id, &place)?;
     answer_resumed(state, &id, |live| session::resume_response(&live.profile.offer, &live.chosen_options()))
 }
 
 /// A copy of a session up to a message of it, live at once.
-pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn fork_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let fork = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::fork(state, &fork)?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
     answer_resumed(state, &id, |live| session::fork_response(&id, &live.profile.offer, &live.chosen_options()))
 }
 
@@ -140,7 +141,8 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
     if state.sessions.contains_key(&id) {
         end_session(state, &id);
     }
-    match state.tasks.store.delete(&id) {
+    let deleted = state.tasks.chores.store.take_deleted().unwrap_or_else(|| state.tasks.store.delete(&id));
+    match deleted {
         Ok(()) => {
             state.tasks.release_checkpoints(None, Some(id));
             reply_now(&json!({}))
@@ -153,9 +155,9 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 /// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
 pub fn end_session(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
-    flush::flush_early(state);
+    flush::flush_early(state, id);
     children::cancel_all(state, id);
-    flush::flush_early(state);
+    flush::flush_early(state, id);
     if let Some(LiveSession { session, resources, .. }) = state.sessions.get_mut(id) {
         session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.tell_hook(resources, run));
     }
@@ -369,7 +371,7 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
     if let Ok(id) = session::read_cancel(params) {
         if id.is_child() {
             // A cancel of the session above, in the same input, ends the tree from below.
-            flush::flush_early(state);
+            flush::flush_early(state, &id);
         }
         state.step(&id, Input::Cancel);
     }

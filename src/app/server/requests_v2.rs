@@ -11,7 +11,7 @@ use super::{
     state::State,
 };
 use crate::{
-    app::session::{event_log::children_of, live_session::LiveSession},
+    app::session::live_session::LiveSession,
     engine::session::file_commands::OfferedCommand,
     wire::{
         acp::{
@@ -34,26 +34,29 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 }
 
 /// What of the conversation is replayed, how full the context is and what the session does come before the answer.
-pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn resume_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place, replays) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
     let entries = sessions::load(state, &id, &place)?;
+    let children = if replays { state.tasks.read_children(&id) } else { Vec::new() };
     let live = live_session(state, &id)?;
     let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());
     let mut lines = Vec::new();
     if replays {
-        view.replay(&entries, &children_of(&state.tasks.store, &id), &mut lines);
+        view.replay(&entries, &children, &mut lines);
     }
     let (last, cost) = live.context_usage();
     view.show_context_usage(last, cost, &mut lines);
     // One that is busy is not resumed.
     states::push(&id, states::idle(), &mut lines);
-    state.outbox.queue_lines(|it| it.append(&mut lines));
+    state.outbox.queue_lines(Some(&id), |it| it.append(&mut lines));
     reply_now(&opened(state.sessions.get_mut(&id)).resume_response())
 }
 
-pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn fork_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let fork = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::fork(state, &fork)?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
     let live = live_session(state, &id)?;
     let (last, cost) = live.context_usage();
     let mut lines = Vec::new();

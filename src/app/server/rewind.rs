@@ -81,8 +81,8 @@ fn check_idle(live: Option<&LiveSession>) -> Result<(), ErrorObjectOwned> {
 /// For the client: a message that is not there, a log that cannot be read.
 pub fn rewind_conversation(state: &mut State, id: &SessionId, to: &MessageId) -> Result<(), ErrorObjectOwned> {
     // What it was told in the same breath belongs to it.
-    flush::flush_early(state);
-    let log = state.tasks.store.read(id).map_err(|it| store_error(id, &it))?;
+    flush::flush_early(state, id);
+    let log = state.tasks.read_log(id).map_err(|it| store_error(id, &it))?;
     if rewind::find_message(&log, to).is_none() {
         let to = text::head(to.as_str(), 200);
         let why = format!("messageId: the user sent no message {to:?} in this session, or it is gone already");

@@ -122,7 +122,7 @@ pub fn note_end(state: &mut State, id: &SessionId, input: &Input) {
     let Some(link) = state.tasks.mcp.link_of(&owner, &order.server).cloned() else { return };
     if order.verb == ServerVerb::Login {
         let params = elicitation::complete(&page_of(id, *effect));
-        state.outbox.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
+        state.outbox.queue_lines(None, |lines| updates::notification(elicitation::COMPLETE, &params, lines));
     }
     let fresh = state.tasks.mcp.reconnect(&link, state.now.unix_ms);
     mcp::start_fresh(state, fresh);

@@ -12,6 +12,7 @@ use crate::{
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
+            fork_log::{ForkOrder, copy_log},
             live_session::LiveSession,
             mcp_servers::ServerRequest,
             modes::first_mode,
@@ -26,13 +27,12 @@ use crate::{
     base::{
         client_settings::ClientSetting,
         clock::Now,
-        ids::{MessageId, SessionId},
+        ids::SessionId,
         log::{Entry, Principal},
         state::DEFAULT_USER,
-        text,
     },
     engine::{
-        record::{Fork, Record, SessionOrigin},
+        record::{Record, SessionOrigin},
         session::Session,
         step::{Input, StepOutput},
         turn::Spec,
@@ -46,10 +46,7 @@ use crate::{
         },
         jsonrpc::error,
     },
-    world::{
-        disk,
-        store::{SessionLog, SessionStore, StoreError},
-    },
+    world::store::{SessionLog, SessionStore, StoreError},
 };
 
 /// A new session, live at once.
@@ -75,7 +72,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     }
     host_tools::check_names(&spec.toolbox, &folders.host)?;
     let outside = session_state::begin(&state.tasks.store, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
-    let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
+    let log = state.tasks.store.begin(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
     let SessionPlace { cwd, roots, ground, client_agent, settings, .. } = place;
     let origin = SessionOrigin {
@@ -114,7 +111,8 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
 /// The id that the client wants, or a new one.
 fn unused_id(store: &SessionStore, wanted: Option<&SessionId>, now: Now) -> Result<SessionId, ErrorObjectOwned> {
     let Some(id) = wanted else { return Ok(new_id(now)) };
-    match store.has(id) {
+    // A shared store says so with the first append.
+    match !store.is_shared() && store.has(id) {
         true => {
             let why = format!("_meta.castor.sessionId: there is a session {id} already");
             Err(error::invalid_params(&format!("{why}; send another id, or load that one")))
@@ -161,11 +159,11 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
         true => {
-            flush::flush_early(state);
-            (state.tasks.store.read(id).map_err(|it| store_error(id, &it))?, None)
+            flush::flush_early(state, id);
+            (state.tasks.read_log(id).map_err(|it| store_error(id, &it))?, None)
         }
         false => {
-            state.tasks.store.open(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
+            state.tasks.open_log(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
         }
     };
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
@@ -222,30 +220,20 @@ fn moved_notice(from: &str) -> String {
 /// # Errors
 /// As [`load`]; also for another folder than the parent's, and for a message that it does not have.
 pub fn fork(state: &mut State, params: &ForkParams) -> Result<SessionId, ErrorObjectOwned> {
-    let ForkParams { parent, place, until } = params;
-    // What it was told in the same breath belongs to it.
-    flush::flush_early(state);
-    let entries = state.tasks.store.read(parent).map_err(|it| store_error(parent, &it))?;
-    let missing = || store_error(parent, &StoreError::NotFound { id: parent.clone() });
-    let logged = Record::begin(entries.first().ok_or_else(missing)?).ok_or_else(missing)?;
-    let cwd = state.sessions.get(parent).map_or(logged.cwd, |it| it.resources.cwd.clone());
-    if disk::real_path(&place.cwd).ok() != disk::real_path(&cwd).ok() {
-        let why = format!("cwd: a fork stays in the folder of its session, which is {cwd}");
-        return Err(error::invalid_params(&format!("{why}; send that, or begin another session with session/new")));
-    }
-    let now = state.now();
-    let fork = Fork { session: new_id(now), until: until.as_ref().map(|it| it.0.clone()), now_ms: now.unix_ms };
-    let id = fork.session.clone();
-    let log = fork.copy_log(&entries).ok_or_else(|| no_message(until.as_ref()))?;
-    state.tasks.store.create_with(&id, &log).map_err(|it| store_error(&id, &it))?;
-    load(state, &id, place).inspect_err(|_| _ = state.tasks.store.delete(&id))?;
+    let id = match state.tasks.chores.store.take_forked() {
+        Some(it) => it?,
+        None => {
+            // What it was told in the same breath belongs to it.
+            flush::flush_early(state, &params.parent);
+            let now = state.now();
+            let cwd = state.sessions.get(&params.parent).map(|it| it.resources.cwd.clone());
+            let order = ForkOrder { params: params.clone(), cwd, copy: new_id(now), now_ms: now.unix_ms };
+            copy_log(&state.tasks.store, &order)?;
+            order.copy
+        }
+    };
+    load(state, &id, &params.place).inspect_err(|_| _ = state.tasks.store.delete(&id))?;
     Ok(id)
-}
-
-fn no_message(until: Option<&(MessageId, &str)>) -> ErrorObjectOwned {
-    let (id, param) = until.map(|(id, param)| (text::head(id.as_str(), 200), *param)).unwrap_or_default();
-    let why = format!("{param}: the session has no message {id:?}");
-    error::invalid_params(&format!("{why}; session/load shows those there are"))
 }
 
 fn insert_session(state: &mut State, session: Session, log: SessionLog, resources: Arc<SessionResources>) {
@@ -253,7 +241,7 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
     let live = LiveSession::new(session, log, (profile, view), resources);
-    agents::note_in_list(&live, &state.tasks.store);
+    agents::note_in_list(&live, &mut state.tasks);
     state.sessions.insert(id, live);
 }
 

@@ -61,7 +61,7 @@ impl State {
             outgoing: OutgoingRequests::default(),
             terminals: Terminals::default(),
             timers: Timers::default(),
-            outbox: Outbox::default(),
+            outbox: Outbox { has_lanes: tasks.store.is_shared(), ..Outbox::default() },
             tasks,
             now: Now { unix_ms: 0, seed },
         }
@@ -89,10 +89,10 @@ impl State {
     }
 
     /// Requests to the client whose answers change nothing.
-    pub fn queue_requests(&mut self, requests: Vec<terminals::Request>) {
+    pub fn queue_requests(&mut self, of: &SessionId, requests: Vec<terminals::Request>) {
         for (method, params) in requests {
             let id = self.outgoing.register(ClientRequest::IgnoredReply);
-            self.outbox.queue_lines(|lines| _ = write::request(lines, id, method, &params));
+            self.outbox.queue_lines(Some(of), |lines| _ = write::request(lines, id, method, &params));
         }
     }
 

@@ -35,7 +35,7 @@ impl State {
 
     /// The session as its log has it. Whatever of it the client still waits for ends with the error.
     pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
-        flush::settle(self);
+        flush::settle(self, id);
         if id.is_child() {
             return children::fail(self, id, error.message());
         }
@@ -48,18 +48,19 @@ impl State {
             foreground::fail(live, error, &mut self.outbox);
         }
         let requests = self.terminals.release_all(id);
-        self.queue_requests(requests);
+        self.queue_requests(id, requests);
         self.tasks.traces.forget_turn(id);
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
             self.tasks.traces.end_request(ticket, Some(error.code()));
             if let Some((request, _)) = self.requests.complete(ticket) {
-                self.outbox.queue_lines(|lines| write::error(lines, &request, error));
+                self.outbox.queue_lines(Some(id), |lines| write::error(lines, &request, error));
             }
         }
         let Some(resources) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
-        let entries = self.tasks.store.read(id).unwrap_or_default();
+        // A store that lost it is not asked: it may not answer for long.
         let is_lost = self.sessions.get(id).is_some_and(|it| it.log.is_lost());
+        let entries = if is_lost { Vec::new() } else { self.tasks.store.read(id).unwrap_or_default() };
         let record = place::reload_record(&entries, &self.options, &self.env, &resources).filter(|_| !is_lost);
         let Some(live) = self.sessions.get_mut(id) else { return };
         live.followers.end_all_prompts();
@@ -91,7 +92,7 @@ impl State {
                 event_feed::tell_event(self, id, event, &mut lines);
             }
         }
-        self.outbox.queue_lines(|it| it.append(&mut lines));
+        self.outbox.queue_lines(Some(id), |it| it.append(&mut lines));
     }
 
     /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.
@@ -101,6 +102,6 @@ impl State {
         if let Some(live) = self.sessions.get_mut(id) {
             live.view.interrupt(why, &mut lines);
         }
-        self.outbox.queue_lines(|it| it.append(&mut lines));
+        self.outbox.queue_lines(Some(id), |it| it.append(&mut lines));
     }
 }

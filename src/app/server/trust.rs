@@ -105,7 +105,7 @@ pub fn apply_choice(
     mcp::connect_session_agent(state, id);
     let State { sessions, outbox, .. } = state;
     if let Some(live) = sessions.get_mut(id) {
-        outbox.queue_lines(|lines| agents::update_offer(live, lines));
+        outbox.queue_lines(Some(id), |lines| agents::update_offer(live, lines));
         offered_commands::update(live, outbox);
     }
     Ok(())

@@ -100,6 +100,6 @@ fn read_on(state: &mut State, id: &SessionId, max: u64) -> Result<bool, StoreErr
     let events = watched.read_on(&state.tasks.store, id, max)?;
     let mut lines = Vec::new();
     events.iter().for_each(|it| event_feed::tell_followers(state, id, it, &mut lines));
-    state.outbox.queue_lines(|it| it.append(&mut lines));
+    state.outbox.queue_lines(None, |it| it.append(&mut lines));
     Ok(!events.is_empty())
 }

@@ -7,6 +7,7 @@ pub mod confinement;
 pub mod event_log;
 pub mod event_window;
 pub mod followers;
+pub mod fork_log;
 pub mod hooks;
 pub mod host;
 pub mod live_session;

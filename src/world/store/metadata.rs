@@ -72,7 +72,11 @@ impl SessionStore {
     /// When the disk does not take it.
     pub fn note_agent(&self, id: &SessionId, agent: Option<&str>) -> Result<(), StoreError> {
         let len = match &self.shared {
-            Some(it) => it.row(id)?.len,
+            Some(it) => match it.row(id) {
+                // Made with its first append, which says it in the log's head.
+                Err(StoreError::NotFound { .. }) => return Ok(()),
+                row => row?.len,
+            },
             None => disk::metadata(&self.log_path(id)?).map_err(|it| io_error(id, it))?.len,
         };
         if len < HEAD {

@@ -131,6 +131,18 @@ impl SessionStore {
         Ok(self.log(path, file, note))
     }
 
+    /// As [`Self::create`], without waiting for a shared store: the first append tells whether it could be made there.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn begin(&self, id: &SessionId) -> Result<SessionLog, StoreError> {
+        self.log_path(id)?;
+        match &self.shared {
+            Some(it) => Ok(SessionLog::new(LogPlace::Shared(it.begin(id)?))),
+            None => self.create(id),
+        }
+    }
+
     /// A whole log, which nobody holds.
     ///
     /// # Errors

@@ -34,6 +34,10 @@ impl SharedStore {
         match self.0 {}
     }
 
+    pub fn begin(self: &Arc<Self>, _: &SessionId) -> Result<SharedLog, StoreError> {
+        match self.0 {}
+    }
+
     pub fn hold(self: &Arc<Self>, _: &SessionId) -> Result<SharedLog, StoreError> {
         match self.0 {}
     }

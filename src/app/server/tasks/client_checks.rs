@@ -10,6 +10,7 @@ use crate::{
         check::{CheckFinding, ClientCheck},
         hook::{HookEnd, HookReport, HookRun},
     },
+    engine::step::Input,
     wire::acp::{
         intercept::{self, InterceptRequest},
         policy::{self, ClientPolicyRequest},
@@ -28,11 +29,16 @@ pub async fn ask_interceptor(task: &EffectTask, run: &HookRun) -> HookReport {
     }
 }
 
-/// Asks the client's policy. How long is the engine's matter.
-///
+/// Answers a check with what the client's policy says. How long is the engine's matter.
+pub async fn check(task: EffectTask, check: ClientCheck) {
+    let future = task.catch_panic(ask_policy(&task, check));
+    let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };
+    task.send_answer(Input::Checked { effect: task.id, finding: finding.and_then(|it| it) }).await;
+}
+
 /// # Errors
 /// It gave no verdict: why.
-pub async fn ask_policy(task: &EffectTask, check: ClientCheck) -> Result<CheckFinding, String> {
+async fn ask_policy(task: &EffectTask, check: ClientCheck) -> Result<CheckFinding, String> {
     let params = serde_json::to_value(ClientPolicyRequest::new(&task.resources.session, check)).unwrap_or_default();
     match task.editor_client().ask(policy::METHOD, params).await {
         None => Err("the client is gone".to_owned()),

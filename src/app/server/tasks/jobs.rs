@@ -9,6 +9,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
+use super::store_requests::StoreJob;
 use crate::{
     app::{
         panics,
@@ -58,6 +59,10 @@ pub enum Job {
     PrepareSessions,
     /// Makes a log durable. Not answered.
     SyncLog(File),
+    /// A question to a shared store for a request of the client. Answered by `StoreAnswered`.
+    AskStore(Box<StoreJob>),
+    /// For the list of a shared store. A chore.
+    NoteAgent(Box<AgentNote>),
     /// Releases a session's checkpoints; `forget` also deletes them for later processes. A chore.
     ReleaseCheckpoints { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
     /// Writes a text to a file. A chore.
@@ -68,6 +73,21 @@ pub enum Job {
     SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
     /// Changes what sessions share. Answered as its effect says; then a chore that is done.
     SaveState(StateSave),
+}
+
+/// The agent of a session, for the list of sessions.
+pub struct AgentNote {
+    pub store: SessionStore,
+    pub session: SessionId,
+    pub agent: Option<String>,
+}
+
+impl AgentNote {
+    pub fn write(self) {
+        if let Err(it) = self.store.note_agent(&self.session, self.agent.as_deref()) {
+            tracing::warn!("the list of sessions shows another agent for {}: {it}", self.session);
+        }
+    }
 }
 
 /// What a client wants an MCP server to complete.

@@ -9,6 +9,7 @@ pub mod jobs;
 pub mod pending_chores;
 pub mod redact_output;
 pub mod server_login;
+pub mod store_requests;
 pub mod threads;
 mod truncate_output;
 pub mod worker;
@@ -25,28 +26,30 @@ use super::{
 };
 use crate::{
     app::session::{
-        mcp_servers::Servers, read_resources::ReadResources, server_questions::ServerQuestions,
+        event_log::children_of, mcp_servers::Servers, read_resources::ReadResources, server_questions::ServerQuestions,
         session_resources::SessionResources, watched_session::WatchedSession,
     },
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
-        log::{Grant, PersistentGrant},
+        log::{Entry, Grant, PersistentGrant},
         path::AbsPath,
         state::StateDelta,
         tool::{ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
+    wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
         mcp::{HostHandles, ServerIdentity},
         process::Groups,
-        store::{ListCache, SessionStore},
+        store::{ListCache, SessionStore, StoreError},
         tools::{self, Builtin},
     },
 };
-use jobs::{CompletionJob, EffectJob, Job, ServerLogin, SessionSearch, StateSave, Workers};
+use jobs::{AgentNote, CompletionJob, EffectJob, Job, ServerLogin, SessionSearch, StateSave, Workers};
 use pending_chores::PendingChores;
+use store_requests::{OpenedLog, StoreJob, StoreQuestion};
 
 /// Built-in tools with what the model is told of them, which is made once.
 pub type Tools = Arc<[(ToolSpec, Box<dyn Builtin>)]>;
@@ -288,6 +291,35 @@ impl Tasks {
         let (store, cache) = (self.store.clone(), std::mem::take(&mut self.listings.cache));
         self.listings.n_running += 1;
         self.workers.start(Job::List(SessionSearch { asker, queries, store, cache }));
+    }
+
+    /// Asks a shared store for a request.
+    pub fn ask_store(&mut self, ticket: Ticket, question: StoreQuestion) {
+        self.workers.start(Job::AskStore(Box::new(StoreJob { store: self.store.clone(), ticket, question })));
+    }
+
+    /// As the store has it, which was asked before if it is a shared one.
+    pub fn read_log(&mut self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.chores.store.take_read().unwrap_or_else(|| self.store.read(id))
+    }
+
+    /// As [`Self::read_log`], open here from now on.
+    pub fn open_log(&mut self, id: &SessionId) -> Result<OpenedLog, StoreError> {
+        self.chores.store.take_opened().unwrap_or_else(|| self.store.open(id))
+    }
+
+    /// The logs of a session's sub-agents, as [`Self::read_log`].
+    pub fn read_children(&mut self, id: &SessionId) -> Vec<Vec<Entry>> {
+        self.chores.store.take_children().unwrap_or_else(|| children_of(&self.store, id))
+    }
+
+    /// The list of sessions names the agent of this one.
+    pub fn note_agent(&mut self, id: &SessionId, agent: Option<&str>) {
+        let note = AgentNote { store: self.store.clone(), session: id.clone(), agent: agent.map(str::to_owned) };
+        match self.store.is_shared() {
+            true => self.start_chore(Job::NoteAgent(Box::new(note))),
+            false => note.write(),
+        }
     }
 
     /// Finds out what the sandbox can hold here, which starts a process, and reads the price list: the first session should

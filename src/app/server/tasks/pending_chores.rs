@@ -2,22 +2,14 @@
 
 use std::fs::File;
 
-use serde_json::value::RawValue;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
+use super::store_requests::{StoreRequests, WaitingRequest};
 use crate::{
     app::server::event::Event,
     base::path::AbsPath,
-    wire::jsonrpc::open_requests::Ticket,
     world::{disk, workspace::Warning},
 };
-
-/// A request of the client that is taken up later.
-pub struct WaitingRequest {
-    pub ticket: Ticket,
-    pub method: &'static str,
-    pub params: Option<Box<RawValue>>,
-}
 
 /// What is under way.
 #[derive(Default)]
@@ -28,6 +20,8 @@ pub struct PendingChores {
     pub n_saves: usize,
     /// Sessions that are to be opened when that is written.
     pub waiting: Vec<WaitingRequest>,
+    /// Messages that a shared store is asked for.
+    pub store: StoreRequests,
     /// Logs of turns that are over, which the client is told of first.
     pub unsynced: Vec<File>,
 }

@@ -33,7 +33,7 @@ use crate::{
         settings::load_price_list,
     },
     base::{
-        check::{Check, ClientCheck},
+        check::Check,
         fs::BoxFuture,
         hook::{HookEnd, HookReport, HookRun},
         host_tools::HostRun,
@@ -97,7 +97,7 @@ impl Threads {
             Effect::AskServer(query) => self.leaves.spawn(ask_server(task, *query)),
             Effect::Resolve { call } => self.resolve_call(task, call),
             Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
-            Effect::CheckByClient(it) => self.leaves.spawn(check_by_client(task, *it)),
+            Effect::CheckByClient(it) => self.leaves.spawn(client_checks::check(task, *it)),
             Effect::Preview { call, places, seen } => {
                 self.leaves.spawn(preview(task, call, CallKnowledge::decided(places, seen)));
             }
@@ -261,6 +261,16 @@ impl Workers for Threads {
                 self.spawn_blocking(load_price_list);
             }
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
+            Job::AskStore(job) => {
+                let (events, ticket) = (self.control.clone(), job.ticket);
+                // The loop is gone only at exit.
+                let ask =
+                    move || _ = events.blocking_send(Event::StoreAnswered { ticket, answer: job.ask().map(Box::new) });
+                self.spawn_blocking(ask);
+            }
+            Job::NoteAgent(it) => self.spawn_chore(async move {
+                _ = tokio::task::spawn_blocking(move || it.write()).await;
+            }),
             Job::ReleaseCheckpoints { checkpoints, forget } => {
                 self.spawn_chore(checkpoint_tasks::release_checkpoints(checkpoints, forget))
             }
@@ -365,12 +375,6 @@ async fn check(task: EffectTask, check: Check, groups: Groups) {
         finding: finding.and_then(|it| it.map_err(|it| it.to_string())),
     })
     .await;
-}
-
-async fn check_by_client(task: EffectTask, check: ClientCheck) {
-    let future = task.catch_panic(client_checks::ask_policy(&task, check));
-    let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };
-    task.send_answer(Input::Checked { effect: task.id, finding: finding.and_then(|it| it) }).await;
 }
 
 async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {

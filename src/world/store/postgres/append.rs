@@ -1,36 +1,46 @@
-//! Appends to logs in Postgres: those of a loop turn are one statement, which is taken once or not at all.
+//! Appends to logs in Postgres: what waits is one statement, which takes each log's part once or not at all.
+//!
+//! A log that another transaction has locked is passed over and tried again: it holds up no other one.
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc,
+        Arc, OnceLock,
         mpsc::{Receiver, RecvTimeoutError, channel},
     },
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep, timeout};
+use futures_util::future::join_all;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
-    Inner, SharedStore,
+    Inner, SharedStore, claims,
     fault::Fault,
     lease::{Lease, Settlement, settle},
-    link::ANSWER_LIMIT,
+    link::{ANSWER_LIMIT, Link},
+    lock,
 };
 use crate::{base::ids::SessionId, world::store::AppendError};
 
 /// How long a database that does not answer is waited for: it may start anew meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Between two tries; each is twice the one before, up to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(4);
+const LAST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Takes what fits: a session at this epoch, whose log is as long as its writer believes.
 const APPEND: &str = "\
     with orders as (
         select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) as it(session, epoch, start, added)
+    ), free as (
+        select s.id from castor_sessions s join orders o on o.session = s.id for no key update of s skip locked
     ), held as (
-        update castor_sessions s set len = s.len + o.added, changed = now() from orders o
-        where s.id = o.session and s.epoch = o.epoch and s.len = o.start
+        update castor_sessions s set len = s.len + o.added, changed = now() from orders o, free
+        where s.id = o.session and free.id = s.id and s.epoch = o.epoch and s.len = o.start
         returning s.id, s.root
     ), written as (
         insert into castor_entries (session, seq, line)
@@ -46,10 +56,29 @@ const FIND: &str = "\
 #[derive(Clone, Debug)]
 pub struct AppendOrder {
     pub session: SessionId,
-    pub epoch: i64,
+    /// Not set before the database has made the log.
+    pub epoch: Arc<OnceLock<i64>>,
     /// How long the log is before.
     pub start: i64,
     pub lines: Vec<u8>,
+}
+
+/// An order for the next statement, and its sender.
+pub(super) struct QueuedAppend {
+    order: Arc<AppendOrder>,
+    tell: oneshot::Sender<Attempt>,
+}
+
+/// What became of a try to append.
+#[derive(Clone, Debug)]
+enum Attempt {
+    Stored,
+    /// For good.
+    Failed(String),
+    /// Nothing of it was written: another transaction had the log.
+    Passed,
+    /// Nobody knows.
+    Fault(Fault),
 }
 
 /// Appends that the database has not answered yet.
@@ -60,6 +89,11 @@ pub struct PendingAppend {
 }
 
 impl AppendOrder {
+    fn epoch(&self) -> i64 {
+        // None has this one: such an order is taken by nobody.
+        self.epoch.get().copied().unwrap_or(-1)
+    }
+
     fn added(&self) -> i64 {
         i64::try_from(self.lines.len()).unwrap_or(i64::MAX)
     }
@@ -93,79 +127,99 @@ impl SharedStore {
         let (tell, told) = channel();
         let inner = self.inner.clone();
         self.spawn(async move {
-            _ = tell.send(store(&inner, orders).await);
+            let stored = orders.into_iter().map(|it| store(&inner, it));
+            _ = tell.send(join_all(stored).await.into_iter().flatten().collect());
             inner.stored.notify_one();
         });
         PendingAppend { told, sessions }
     }
 }
 
-/// Returns what was not taken.
-async fn store(inner: &Arc<Inner>, mut orders: Vec<AppendOrder>) -> Vec<(SessionId, AppendError)> {
-    let mut failed = Vec::new();
+/// Returns why it was not taken.
+async fn store(inner: &Inner, order: AppendOrder) -> Option<(SessionId, AppendError)> {
     let deadline = Instant::now() + PATIENCE;
-    let mut link = inner.write.lock().await;
+    let (id, mut pause) = (order.session.clone(), FIRST_PAUSE);
+    // It would fail with all that are sent beside it.
+    if let Err(it) = std::str::from_utf8(&order.lines) {
+        return Some((id, AppendError::Unreachable(format!("takes no line that is not UTF-8: {it}"))));
+    }
+    let order = Arc::new(order);
     loop {
-        let tried = timeout(ANSWER_LIMIT, try_all(inner, &mut link, &mut orders, &mut failed)).await;
-        let fault = match tried {
-            Ok(Ok(())) if orders.is_empty() => return failed,
-            // Nobody else can have changed them: what is left is sent again.
-            Ok(Ok(())) => Fault::Passing("took none of it".to_owned()),
-            Ok(Err(it)) => it,
-            Err(_) => Fault::Passing("does not answer".to_owned()),
+        let fault = match attempt(inner, &order).await {
+            Attempt::Stored => return None,
+            Attempt::Failed(why) => return Some((id, AppendError::Lost(format!("the session {why}")))),
+            Attempt::Passed => Fault::Passing("has locked the session for another castor".to_owned()),
+            Attempt::Fault(it) => it,
         };
-        link.drop_client();
         if matches!(fault, Fault::Refused(_)) || Instant::now() >= deadline {
-            let why = || AppendError::Unreachable(fault.to_string());
-            failed.extend(orders.drain(..).map(|it| (it.session, why())));
-            return failed;
+            return Some((id, AppendError::Unreachable(fault.to_string())));
         }
         tracing::debug!("the session store {fault}; what is to be written is sent again");
-        sleep(PAUSE).await;
+        sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
     }
 }
 
-/// Removes from `orders` what is settled.
-async fn try_all(
-    inner: &Inner,
-    link: &mut super::link::Link,
-    orders: &mut Vec<AppendOrder>,
-    failed: &mut Vec<(SessionId, AppendError)>,
-) -> Result<(), Fault> {
+/// Puts it among those that wait, and sees to it that they are sent. Whose turn it is sends all that wait by then.
+async fn attempt(inner: &Inner, order: &Arc<AppendOrder>) -> Attempt {
+    if order.epoch.get().is_none() {
+        match claims::make(inner, &order.session).await {
+            Ok(Ok(epoch)) => _ = order.epoch.set(epoch),
+            Ok(Err(why)) => return Attempt::Failed(why),
+            Err(it) => return Attempt::Fault(it),
+        }
+    }
+    let (tell, told) = oneshot::channel();
+    lock(&inner.queue).push(QueuedAppend { order: order.clone(), tell });
+    send_queued(inner).await;
+    told.await.unwrap_or_else(|_| Attempt::Fault(Fault::Passing("ended".to_owned())))
+}
+
+async fn send_queued(inner: &Inner) {
+    let mut link = inner.write.lock().await;
+    let batch = std::mem::take(&mut *lock(&inner.queue));
+    if batch.is_empty() {
+        return;
+    }
+    let (orders, askers): (Vec<_>, Vec<_>) = batch.into_iter().map(|it| (it.order, it.tell)).unzip();
+    let tried = timeout(ANSWER_LIMIT, try_all(inner, &mut link, &orders)).await;
+    let attempts =
+        tried.unwrap_or_else(|_| Err(Fault::Passing("does not answer".to_owned()))).unwrap_or_else(|fault| {
+            link.drop_client();
+            vec![Attempt::Fault(fault); orders.len()]
+        });
+    // Who asked is gone only at exit.
+    askers.into_iter().zip(attempts).for_each(|(to, it)| _ = to.send(it));
+}
+
+/// What became of each.
+async fn try_all(inner: &Inner, link: &mut Link, orders: &[Arc<AppendOrder>]) -> Result<Vec<Attempt>, Fault> {
     let (client, append) = link.prepared(&inner.target, APPEND).await?;
-    let columns = Columns::of(orders)?;
-    let Columns { sessions, epochs, starts, added, of, seqs, lines } = &columns;
+    let Columns { sessions, epochs, starts, added, of, seqs, lines } = &Columns::of(orders)?;
     let rows = client.query(&append, &[sessions, epochs, starts, added, of, seqs, lines]).await?;
     let taken: BTreeSet<String> = rows.iter().map(|it| it.try_get(0)).collect::<Result<_, _>>()?;
-    drop(columns);
-    orders.retain(|it| !taken.contains(it.session.as_str()));
-    if orders.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<&str> = orders.iter().map(|it| it.session.as_str()).collect();
-    let rows = client.query(FIND, &[&ids]).await?;
+    let is_taken = |it: &AppendOrder| taken.contains(it.session.as_str());
+    let ids: Vec<&str> = orders.iter().filter(|it| !is_taken(it.as_ref())).map(|it| it.session.as_str()).collect();
+    let rows = if ids.is_empty() { Vec::new() } else { client.query(FIND, &[&ids]).await? };
     let mut found = HashMap::new();
     for row in rows {
         let lease = Lease { epoch: row.try_get(1)?, owner: row.try_get(2)?, len: row.try_get(3)? };
         found.insert(row.try_get::<_, String>(0)?, (lease, super::holder(&row, 4)?));
     }
-    orders.retain(|order| {
-        let why = match found.get(order.session.as_str()) {
-            None => "was deleted by another castor".to_owned(),
-            Some((lease, holder)) => match settle(lease, order.epoch, order.start, order.added()) {
-                Settlement::Stored => return false,
-                Settlement::Again => return true,
-                Settlement::Lost => match holder {
-                    Some(it) => format!("was taken over by another castor ({it})"),
-                    None => "was taken over by another castor, which has closed it by now".to_owned(),
-                },
-                Settlement::Broken => "has another length in the store than was written".to_owned(),
-            },
-        };
-        failed.push((order.session.clone(), AppendError::Lost(format!("the session {why}"))));
-        false
-    });
-    Ok(())
+    let outcome = |order: &Arc<AppendOrder>| match found.get(order.session.as_str()) {
+        _ if is_taken(order) => Attempt::Stored,
+        None => Attempt::Failed("was deleted by another castor".to_owned()),
+        Some((lease, holder)) => match settle(lease, order.epoch(), order.start, order.added()) {
+            Settlement::Stored => Attempt::Stored,
+            Settlement::Again => Attempt::Passed,
+            Settlement::Lost => Attempt::Failed(match holder {
+                Some(it) => format!("was taken over by another castor ({it})"),
+                None => "was taken over by another castor, which has closed it by now".to_owned(),
+            }),
+            Settlement::Broken => Attempt::Failed("has another length in the store than was written".to_owned()),
+        },
+    };
+    Ok(orders.iter().map(outcome).collect())
 }
 
 /// What the statement takes.
@@ -181,12 +235,12 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(orders: &'a [AppendOrder]) -> Result<Self, Fault> {
+    fn of(orders: &'a [Arc<AppendOrder>]) -> Result<Self, Fault> {
         let mut res = Self {
             sessions: orders.iter().map(|it| it.session.as_str()).collect(),
-            epochs: orders.iter().map(|it| it.epoch).collect(),
+            epochs: orders.iter().map(|it| it.epoch()).collect(),
             starts: orders.iter().map(|it| it.start).collect(),
-            added: orders.iter().map(AppendOrder::added).collect(),
+            added: orders.iter().map(|it| it.added()).collect(),
             of: Vec::new(),
             seqs: Vec::new(),
             lines: Vec::new(),

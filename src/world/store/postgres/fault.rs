@@ -34,6 +34,8 @@ impl From<tokio_postgres::Error> for Fault {
             SqlState::TOO_MANY_CONNECTIONS,
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::T_R_SERIALIZATION_FAILURE,
+            // Another castor has the session for long.
+            SqlState::LOCK_NOT_AVAILABLE,
         ];
         if passing.contains(error.code()) { Self::Passing(why) } else { Self::Refused(why) }
     }

@@ -1,7 +1,8 @@
 //! Connections to Postgres: one for each purpose, made when it is needed and made anew when it broke.
 //!
-//! Writes have one, since appends must keep their order, which a pool would lose. Reads have one, since a long one must
-//! not hold up a write. Heartbeats and notifications have one, since they must wait behind neither.
+//! Appends have one: what waits for it goes together. Leases have one, since a session that another castor has locked must
+//! not hold up an append. Reads have one, since a long one must not hold up a write. Heartbeats and notifications have one,
+//! since they must wait behind none of these.
 
 use std::{sync::Arc, time::Duration};
 

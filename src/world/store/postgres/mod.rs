@@ -1,8 +1,9 @@
 //! The session store on Postgres: a row for each line of a log, and for each session a lease with an epoch.
 //!
-//! Its own thread talks to the database. Who asks waits, but for appends of the loop, which are answered later.
+//! Its own thread talks to the database. Whoever asks it waits, but for appends of the loop, which are answered later.
 
 mod append;
+mod claims;
 mod fault;
 mod lease;
 mod link;
@@ -27,6 +28,7 @@ use tokio::{
 use tokio_postgres::{Row, types::ToSql};
 
 use self::{
+    append::QueuedAppend,
     fault::Fault,
     link::{ANSWER_LIMIT, Link, Target},
 };
@@ -59,7 +61,10 @@ pub struct SharedStore {
 struct Inner {
     target: Target,
     me: Owner,
+    /// Appends for the next statement.
+    queue: Mutex<Vec<QueuedAppend>>,
     write: tokio::sync::Mutex<Link>,
+    leases: tokio::sync::Mutex<Link>,
     read: tokio::sync::Mutex<Link>,
     /// Sessions that are open in this process.
     open: Mutex<BTreeSet<SessionId>>,
@@ -111,7 +116,9 @@ impl SharedStore {
         let inner = Inner {
             target,
             me,
+            queue: Mutex::default(),
             write: tokio::sync::Mutex::default(),
+            leases: tokio::sync::Mutex::default(),
             read: tokio::sync::Mutex::default(),
             open: Mutex::default(),
             news: Mutex::default(),
@@ -211,7 +218,7 @@ impl SharedStore {
     pub fn leave(&self) {
         let inner = self.inner.clone();
         let work = async move {
-            let mut link = inner.write.lock().await;
+            let mut link = inner.leases.lock().await;
             let client = link.client(&inner.target).await?;
             client.execute("update castor_sessions set owner = null where owner = $1", &[&inner.me.id]).await?;
             client.execute("delete from castor_owners where id = $1", &[&inner.me.id]).await?;

@@ -50,7 +50,22 @@ impl TestStore {
             let first = |it: &Row| it.try_get::<_, Option<String>>(0).map(Option::unwrap_or_default);
             Ok::<Vec<String>, Fault>(rows.iter().map(first).collect::<Result<_, _>>()?)
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(ask).map_err(|it| it.to_string()).unwrap()
+        runtime().block_on(ask).map_err(|it| it.to_string()).unwrap()
     }
+
+    /// Does something within a transaction that has begun with this.
+    pub fn sql_during<T>(&self, text: &str, work: impl FnOnce() -> T) -> T {
+        runtime().block_on(async {
+            let (client, connection) = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(&format!("begin; {text}")).await.unwrap();
+            let res = tokio::task::block_in_place(work);
+            client.batch_execute("commit").await.unwrap();
+            res
+        })
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }

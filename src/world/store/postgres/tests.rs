@@ -193,6 +193,50 @@ fn an_append_that_was_taken_is_not_written_again() {
     assert!(matches!(&failed[..], [(_, AppendError::Lost(why))] if why.contains("another length")), "{failed:?}");
 }
 
+/// Whoever makes it first has it; the others learn so when they write.
+#[test]
+fn a_log_that_was_begun_is_made_with_its_first_append() {
+    let Some(test) = TestStore::new() else { return };
+    let (first, second) = (test.store(), test.store());
+    let id = SessionId::from("one");
+    let mut log = first.begin(&id).unwrap();
+    assert!(matches!(first.begin(&id), Err(StoreError::Locked { .. })), "not twice in one process");
+    assert!(!second.has(&id), "nothing was asked yet");
+    log.append(&[created("one")]).unwrap();
+    assert!(second.has(&id));
+    let why = second.begin(&id).unwrap().append(&[created("one")]).unwrap_err().to_string();
+    assert!(why.starts_with("the session is open in another castor (process "), "{why}");
+    drop(log);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let why = second.begin(&id).unwrap().append(&[created("one")]).unwrap_err().to_string();
+        if why.starts_with("the session is in the store already") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{why}");
+    }
+    assert_eq!(second.read(&id).unwrap().len(), 1);
+}
+
+/// A row that another transaction has is passed over, and taken when it is free.
+#[test]
+fn a_locked_log_holds_up_no_other_one() {
+    let Some(test) = TestStore::new() else { return };
+    let store = test.store();
+    let [mut slow, mut quick] = ["slow", "quick"].map(|it| begin(&store, it));
+    let (mut of_slow, mut of_quick) = (Vec::new(), Vec::new());
+    slow.begin_append(&[prompt(3, "slow")], &mut of_slow).unwrap();
+    quick.begin_append(&[prompt(3, "quick")], &mut of_quick).unwrap();
+    let mut pending = test.sql_during("select id from castor_sessions where id = 'slow' for update", || {
+        let mut pending = store.start_appends(of_slow).unwrap();
+        assert_eq!(store.start_appends(of_quick).unwrap().wait().len(), 0);
+        assert!(pending.within(Duration::from_millis(20)).is_none(), "it is locked");
+        pending
+    });
+    assert!(pending.wait().is_empty());
+    assert_eq!(store.read(&"slow".into()).unwrap().len(), 3);
+}
+
 #[test]
 fn watchers_learn_of_appends() {
     let Some(test) = TestStore::new() else { return };
