@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use crate::{
-    app::{serve::tokens::PrincipalRights, session::confinement::records_folder},
+    app::{serve::tokens::PrincipalRights, server::serve::STORE_VARIABLE, session::confinement::records_folder},
     base::{
         guarded_names,
         path::AbsPath,
@@ -68,7 +68,8 @@ impl AgentGround {
         let castor = home.join("castor");
         disk::create_private_dir(&castor).map_err(|it| format!("{castor}: {it}"))?;
         let home = disk::real_path(&home).map_err(|it| format!("{home}: {it}"))?;
-        let mut env = self.env.child_env(&rights.env, &[]);
+        // The address of the database opens the sessions of everybody.
+        let mut env = self.env.child_env(&rights.env, &[STORE_VARIABLE.to_owned()]);
         for (name, value) in [("HOME", home.to_string()), ("CASTOR_HOME", home.join("castor").to_string())] {
             env.retain(|it| it.0 != name);
             env.push((name.to_owned(), value));

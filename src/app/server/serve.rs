@@ -32,7 +32,7 @@ const END_HOOKS_LIMIT: Duration = Duration::from_millis(1500);
 /// Debug builds take the limit from here, in milliseconds: a loaded machine needs longer to start a hook.
 const END_HOOKS_VARIABLE: &str = "CASTOR_DEBUG_END_HOOKS_MS";
 /// Where sessions are kept; an address with a password is better here than on a command line, which all can read.
-const STORE_VARIABLE: &str = "CASTOR_STORE";
+pub const STORE_VARIABLE: &str = "CASTOR_STORE";
 /// What the whole end may take, from the moment that the client is gone.
 const END: Duration = Duration::from_millis(950);
 

@@ -16,7 +16,10 @@ struct Shared {
 impl Shared {
     /// The script lies where the agent sees it.
     fn start(script: &str, rights: &[&str]) -> Self {
-        let mut sandbox = Sandbox::new();
+        Self::start_in(Sandbox::new(), script, rights)
+    }
+
+    fn start_in(mut sandbox: Sandbox, script: &str, rights: &[&str]) -> Self {
         sandbox.env.push(("GEMINI_API_KEY".into(), "AIza-canary".into()));
         let file = sandbox.write("ws/work/script", script);
         sandbox.write("ws/beside/secret", "canary");
@@ -77,6 +80,18 @@ fn a_new_token_has_nothing_of_an_old_one_of_its_name() {
     let mut bot = it.client();
     assert_eq!(bot.call("session/new", cwd(&it, "beside"))["error"]["code"], -32602);
     assert!(bot.call("session/new", cwd(&it, "work"))["result"].is_object());
+}
+
+/// The address of a database would open everybody's sessions: with it the agent would not even start here.
+#[test]
+fn it_does_not_get_the_store_of_the_user() {
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("CASTOR_STORE".into(), "postgres://u:canary@127.0.0.1:1/d".into()));
+    let it = Shared::start_in(sandbox, &script(&[vec![say("Hello.")]]), &["--env=CASTOR_STORE"]);
+    let mut bot = it.client();
+    let new = bot.call("session/new", json!({"cwd": it.server.sandbox.workspace().join("work"), "mcpServers": []}));
+    let session = new["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{new}"));
+    assert_eq!(bot.call("session/prompt", prompt(session, "go"))["result"]["stopReason"], "end_turn");
 }
 
 #[test]
