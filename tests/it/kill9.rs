@@ -168,7 +168,7 @@ fn events(client: &mut Client, session: &str) -> Result<Vec<Value>, String> {
 }
 
 /// Each stream has one start and one end, which is its last event of a turn; each call one result, before that.
-fn check_streams(all: &[Value]) -> Result<(), String> {
+pub fn check_streams(all: &[Value]) -> Result<(), String> {
     let mut ids = BTreeSet::new();
     let (mut open, mut calls, mut ended) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for it in all {
@@ -229,7 +229,7 @@ fn check_events(shown: &[Value], all: &[Value]) -> Result<(), String> {
 }
 
 /// Every message that was shown begins the message that is replayed under its name.
-fn check_texts(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
+pub fn check_texts(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
     let replayed = texts(replayed);
     for (name, text) in texts(shown) {
         let found = replayed.get(&name).map(String::as_str).unwrap_or_default();
@@ -244,7 +244,7 @@ fn check_texts(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
 }
 
 /// Every call that was shown is replayed, with its end if that was shown.
-fn check_calls(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
+pub fn check_calls(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
     let replayed = calls(replayed);
     for (id, status) in calls(shown) {
         let Some(found) = replayed.get(&id) else { return Err(format!("call {id} was not replayed")) };
@@ -281,7 +281,7 @@ fn calls(updates: &[Value]) -> BTreeMap<String, String> {
     res
 }
 
-fn updates(messages: &[Value]) -> Vec<Value> {
+pub fn updates(messages: &[Value]) -> Vec<Value> {
     let updates = messages.iter().filter(|it| it["method"] == "session/update");
     updates.map(|it| it["params"]["update"].clone()).collect()
 }

@@ -62,20 +62,12 @@ impl Server {
 
     pub fn start_in(mut sandbox: Sandbox, flags: &[&str]) -> Self {
         let token = verb(&mut sandbox, &["serve", "token", "add", "mine"]);
-        sandbox.args = ["serve", "--listen=127.0.0.1:0"].iter().chain(flags).map(Into::into).collect();
-        let errors = std::fs::File::options().create(true).append(true).open(sandbox.stderr()).unwrap();
-        let mut child = sandbox.command().stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().rsplit_once(':').and_then(|it| it.1.split('/').next()?.parse().ok());
-        let port = port.unwrap_or_else(|| panic!("{line}{}", std::fs::read_to_string(sandbox.stderr()).unwrap()));
+        let (child, port) = launch(&mut sandbox, flags);
         Self { sandbox, child, port, token }
     }
 
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
-        stream
+        connect(self.port).unwrap()
     }
 
     /// Sends a request; returns status, headers in small letters, and body.
@@ -95,21 +87,7 @@ impl Server {
 
     /// Asks for a WebSocket. Returns status, head of the answer in small letters, and what follows it.
     pub fn handshake(&self, headers: &str) -> (u16, String, TcpStream) {
-        let mut stream = self.connect();
-        write!(
-            stream,
-            "GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
-        )
-        .unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            head.push(byte[0]);
-        }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), head, stream)
+        handshake(self.port, headers).unwrap()
     }
 
     pub fn bearer(&self) -> String {
@@ -159,6 +137,41 @@ impl Drop for Server {
     }
 }
 
+/// Starts a server; its port, once it listens.
+pub fn launch(sandbox: &mut Sandbox, flags: &[&str]) -> (Child, u16) {
+    sandbox.args = ["serve", "--listen=127.0.0.1:0"].iter().chain(flags).map(Into::into).collect();
+    let errors = std::fs::File::options().create(true).append(true).open(sandbox.stderr()).unwrap();
+    let mut child = sandbox.command().stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port = line.trim().rsplit_once(':').and_then(|it| it.1.split('/').next()?.parse().ok());
+    let port = port.unwrap_or_else(|| panic!("{line}{}", std::fs::read_to_string(sandbox.stderr()).unwrap()));
+    (child, port)
+}
+
+fn handshake(port: u16, headers: &str) -> std::io::Result<(u16, String, TcpStream)> {
+    let mut stream = connect(port)?;
+    write!(
+        stream,
+        "GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+    )?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    Ok((head.split(' ').nth(1).unwrap().parse().unwrap(), head, stream))
+}
+
+fn connect(port: u16) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(WATCHDOG))?;
+    Ok(stream)
+}
+
 /// Runs a command of castor; its output.
 pub fn verb(sandbox: &mut Sandbox, args: &[&str]) -> String {
     sandbox.args = args.iter().map(Into::into).collect();
@@ -182,24 +195,39 @@ pub struct Socket {
 impl Socket {
     /// `after`: a connection that was open, and the number of the last message that came.
     pub fn open(server: &Server, token: &str, after: Option<(&str, u64)>) -> Result<Self, u16> {
+        Self::open_at(server.port, token, after).unwrap()
+    }
+
+    /// The same where the server may be gone.
+    pub fn open_at(port: u16, token: &str, after: Option<(&str, u64)>) -> std::io::Result<Result<Self, u16>> {
         let more = after.map(|(id, n)| format!("Acp-Connection-Id: {id}\r\nLast-Event-ID: {n}\r\n"));
         let headers = format!("Authorization: Bearer {token}\r\n{}", more.unwrap_or_default());
-        let (status, head, stream) = server.handshake(&headers);
+        let (status, head, stream) = handshake(port, &headers)?;
         if status != 101 {
-            return Err(status);
+            return Ok(Err(status));
         }
         assert!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
         let connection = head.split("acp-connection-id: ").nth(1).unwrap().split("\r\n").next().unwrap().to_owned();
         let socket = WebSocket::from_raw_socket(stream, Role::Client, None);
         let n_received = after.map_or(0, |it| it.1);
-        Ok(Self { socket, connection, n_received, n_asked: 0, asked: BTreeMap::new(), before: Vec::new() })
+        Ok(Ok(Self { socket, connection, n_received, n_asked: 0, asked: BTreeMap::new(), before: Vec::new() }))
     }
 
     pub fn send(&mut self, message: &Value) {
+        self.try_send(message).unwrap();
+    }
+
+    pub fn try_send(&mut self, message: &Value) -> Result<(), String> {
         if let Some(method) = message["method"].as_str() {
             self.asked.insert(message["id"].to_string(), method.to_owned());
         }
-        self.socket.send(Message::text(message.to_string())).unwrap();
+        self.socket.send(Message::text(message.to_string())).map_err(|it| it.to_string())
+    }
+
+    /// Says that it does not come back.
+    pub fn leave(mut self) {
+        _ = self.socket.close(None);
+        _ = self.socket.flush();
     }
 
     pub fn request(&mut self, id: &str, method: &str, params: Value) {

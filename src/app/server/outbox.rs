@@ -38,6 +38,11 @@ impl Outbox {
         if self.storing.is_empty() { 0 } else { self.items.iter().map(acts).sum() }
     }
 
+    /// Whether a shared store has not taken yet what the session said.
+    pub fn is_storing(&self, id: &SessionId) -> bool {
+        self.storing.contains_key(&id.root())
+    }
+
     /// Waits for the store.
     pub(super) fn hold(&mut self, round: Round) {
         if let Some(it) = round.lane.clone() {

@@ -33,6 +33,6 @@ fn may_sleep(state: &State, id: &SessionId) -> bool {
     let Some(live) = state.sessions.get(id) else { return false };
     let is_undecided = live.pending_trust.is_some() || live.definitions.is_fixed;
     let is_watched = !live.followers.is_empty() || state.sessions.keys().any(|it| it.is_child() && it.root() == *id);
-    let is_used = state.tasks.has_running(id) || !state.prompts_of(id).is_empty() || state.outbox.storing.is_some();
+    let is_used = state.tasks.has_running(id) || !state.prompts_of(id).is_empty() || state.outbox.is_storing(id);
     live.session.is_at_rest() && !is_undecided && !is_watched && !is_used
 }

@@ -30,8 +30,7 @@ pub fn first_mode(
             let mode = least_mode(settings);
             let (begun, why) = (mode.flag(), why_not_here(wanted, trust));
             let wanted = wanted.flag();
-            let notice =
-                format!("The settings ask for the mode {wanted}, {why}: this session is in the mode {begun}.");
+            let notice = format!("The settings ask for the mode {wanted}, {why}: this session is in the mode {begun}.");
             Ok((mode, Some(notice)))
         }
     }
