@@ -1,5 +1,6 @@
 //! Sessions in a database: several castors on one store, which are killed, stopped and overtaken.
 
+mod cost;
 mod deaths;
 mod lanes;
 
