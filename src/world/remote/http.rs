@@ -1,6 +1,6 @@
 //! HTTP at `/acp`: POST for messages, GET for streams and WebSockets, DELETE for the end, each refusal with its reason.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, Limited};
@@ -11,7 +11,7 @@ use hyper::{
 };
 use secrecy::SecretString;
 use tokio::{
-    sync::{Semaphore, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
 };
 
@@ -33,6 +33,9 @@ const SMALL_BODY: usize = 64 << 10;
 /// Large bodies that are read at the same time.
 const LARGE_BODIES: usize = 16;
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What a socket has of those that may be open at once, until the last that holds it is gone.
+pub type SocketPlace = Arc<OwnedSemaphorePermit>;
 
 type Body = Either<Full<Bytes>, EventBody>;
 
@@ -149,8 +152,13 @@ impl HttpDoor {
         set(&mut res, "sec-websocket-accept", &handshake::accept_key(&key));
         set(&mut res, CONNECTION_ID, &stream.connection);
         set(&mut res, RECEIVED, &stream.received.to_string());
-        let upgraded = hyper::upgrade::on(&mut request);
-        tokio::spawn(websocket::serve(upgraded, stream, self.queues.clone()));
+        // HTTP is over with this answer, and the socket is not.
+        let place = request.extensions_mut().remove::<SocketPlace>();
+        let socket = websocket::serve(hyper::upgrade::on(&mut request), stream, self.queues.clone());
+        tokio::spawn(async move {
+            socket.await;
+            drop(place);
+        });
         Ok(res)
     }
 

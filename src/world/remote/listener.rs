@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use hyper::service::service_fn;
+use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
@@ -24,7 +24,11 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{ListenerQueues, http::HttpDoor, tls};
+use super::{
+    ListenerQueues,
+    http::{HttpDoor, SocketPlace},
+    tls,
+};
 use crate::base::path::AbsPath;
 
 pub use super::request_checks::AllowedNames;
@@ -95,10 +99,7 @@ impl HttpListener {
             match open.clone().try_acquire_owned() {
                 Ok(place) => {
                     let door = door.clone();
-                    tokio::spawn(async move {
-                        serve_socket(stream, tls, door).await;
-                        drop(place);
-                    });
+                    tokio::spawn(serve_socket(stream, tls, door, Arc::new(place)));
                 }
                 Err(_) => {
                     if let Ok(place) = refused.clone().try_acquire_owned() {
@@ -113,18 +114,22 @@ impl HttpListener {
     }
 }
 
-async fn serve_socket(stream: TcpStream, tls: Option<TlsAcceptor>, door: Arc<HttpDoor>) {
+async fn serve_socket(stream: TcpStream, tls: Option<TlsAcceptor>, door: Arc<HttpDoor>, place: SocketPlace) {
     match tls {
-        None => serve_http(stream, door).await,
+        None => serve_http(stream, door, place).await,
         Some(it) => {
             if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, it.accept(stream)).await {
-                serve_http(stream, door).await;
+                serve_http(stream, door, place).await;
             }
         }
     }
 }
 
-async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, door: Arc<HttpDoor>) {
+async fn serve_http(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    door: Arc<HttpDoor>,
+    place: SocketPlace,
+) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 << 10);
     builder
@@ -136,8 +141,9 @@ async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static
         .keep_alive_timeout(Duration::from_secs(30));
     let is_known = Arc::new(AtomicBool::new(false));
     let known = is_known.clone();
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let (door, known) = (door.clone(), known.clone());
+        request.extensions_mut().insert(place.clone());
         async move {
             let answer = door.answer(request).await;
             known.fetch_or(matches!(answer.status().as_u16(), 101 | 200 | 202), Ordering::Relaxed);
