@@ -122,7 +122,7 @@ impl Machine {
             // The end of the turn looks what it was.
             Event::Stored => (),
             Event::StoreAnswered { ticket, answer } => {
-                state.tasks.chores.store.note_answer(ticket, answer.map(|it| *it));
+                state.tasks.chores.store.note_answer(ticket, answer);
                 dispatch::resume_held(state);
             }
             Event::GrantSaved => dispatch::resume_waiting(state),

@@ -60,9 +60,7 @@ pub fn hold_request(store: &mut StoreRequests, it: &WaitingRequest) -> bool {
     let Some(session) = session_of(it.params.as_deref()) else { return false };
     let is_held = store.has(&session) || need_of(it.method).is_some();
     if is_held {
-        let WaitingRequest { ticket, method, params } = it;
-        let request = WaitingRequest { ticket: *ticket, method, params: params.clone() };
-        store.push(session, HeldMessage::Request(request));
+        store.push(session, HeldMessage::Request(it.clone()));
     }
     is_held
 }
@@ -86,7 +84,7 @@ fn need_of(method: &str) -> Option<StoreNeed> {
 }
 
 /// Asks the store for those whose turn it is, and returns the next one that waits for nothing more, with what was found.
-pub fn next_ready(state: &mut State) -> Option<(HeldMessage, Option<StoreAnswer>)> {
+pub fn next_ready(state: &mut State) -> Option<(HeldMessage, Option<Box<StoreAnswer>>)> {
     while let Some(due) = state.tasks.chores.store.next_due() {
         let session = due.session.clone();
         let (is_settled, request) = match (&due.progress, &due.message) {

@@ -312,7 +312,7 @@ fn kill_things(world: &World, database: &Database, sandboxes: &mut [Sandbox; 2],
     let mut n = [0; 3];
     let mut least = 2000;
     for _ in 0..n_deaths {
-        let time = Duration::from_millis(least + killer.roll(2500));
+        let time = Duration::from_millis(least + killer.roll(1500));
         world.pause(time);
         least = 200;
         let kind = killer.roll(3) as usize;

@@ -34,7 +34,7 @@ pub type OpenedLog = (Vec<Entry>, SessionLog);
 pub struct StoreRequests {
     queue: Vec<StoreRequest>,
     /// What the store said, for the request that is carried out now.
-    pub found: Option<StoreAnswer>,
+    pub found: Option<Box<StoreAnswer>>,
 }
 
 /// A message, on its way through the store.
@@ -60,7 +60,7 @@ pub enum StoreProgress {
     Settled,
     /// The store is asked.
     Asks,
-    Ready(Option<StoreAnswer>),
+    Ready(Option<Box<StoreAnswer>>),
 }
 
 /// A question to a shared store; whoever asks waits.
@@ -74,7 +74,7 @@ pub enum StoreQuestion {
 /// What became of it.
 pub enum StoreAnswer {
     Opened {
-        log: Result<OpenedLog, StoreError>,
+        log: Box<Result<OpenedLog, StoreError>>,
         children: Vec<Vec<Entry>>,
     },
     /// What `Opened` leaves, once the log is taken.
@@ -99,7 +99,7 @@ impl StoreJob {
             StoreQuestion::Open(id) => {
                 let log = store.open(&id);
                 let children = if log.is_ok() { children_of(&store, &id) } else { Vec::new() };
-                StoreAnswer::Opened { log, children }
+                StoreAnswer::Opened { log: Box::new(log), children }
             }
             StoreQuestion::Read(id) => StoreAnswer::Read(store.read(&id)),
             StoreQuestion::Delete(id) => StoreAnswer::Deleted(store.delete(&id)),
@@ -141,7 +141,7 @@ impl StoreRequests {
     }
 
     /// Takes one of which [`Self::next_due`] said that it is ready.
-    pub fn take_ready(&mut self) -> Option<(HeldMessage, Option<StoreAnswer>)> {
+    pub fn take_ready(&mut self) -> Option<(HeldMessage, Option<Box<StoreAnswer>>)> {
         let at = self.queue.iter().position(|it| matches!(it.progress, StoreProgress::Ready(_)))?;
         let StoreRequest { message, progress, .. } = self.queue.remove(at);
         if let StoreProgress::Ready(answer) = progress { Some((message, answer)) } else { None }
@@ -152,7 +152,7 @@ impl StoreRequests {
         self.advance(ticket, StoreProgress::Settled);
     }
 
-    pub fn note_answer(&mut self, ticket: Ticket, answer: Option<StoreAnswer>) {
+    pub fn note_answer(&mut self, ticket: Ticket, answer: Option<Box<StoreAnswer>>) {
         self.advance(ticket, StoreProgress::Ready(answer));
     }
 
@@ -175,8 +175,8 @@ impl StoreRequests {
             StoreAnswer::Opened { log, children } => Ok((log, children)),
             other => Err(other),
         })?;
-        self.found = Some(StoreAnswer::Children(children));
-        Some(log)
+        self.found = Some(Box::new(StoreAnswer::Children(children)));
+        Some(*log)
     }
 
     pub fn take_children(&mut self) -> Option<Vec<Vec<Entry>>> {
@@ -195,17 +195,17 @@ impl StoreRequests {
     pub fn take_forked(&mut self) -> Option<Result<SessionId, ErrorObjectOwned>> {
         let forked = self.take_found(|it| if let StoreAnswer::Forked(it) = it { Ok(it) } else { Err(it) })?;
         Some((*forked).map(|(id, log)| {
-            self.found = Some(StoreAnswer::Opened { log: Ok(log), children: Vec::new() });
+            self.found = Some(Box::new(StoreAnswer::Opened { log: Box::new(Ok(log)), children: Vec::new() }));
             id
         }))
     }
 
     /// What is not it stays.
     fn take_found<T>(&mut self, pick: impl FnOnce(StoreAnswer) -> Result<T, StoreAnswer>) -> Option<T> {
-        match pick(self.found.take()?) {
+        match pick(*self.found.take()?) {
             Ok(it) => Some(it),
             Err(other) => {
-                self.found = Some(other);
+                self.found = Some(Box::new(other));
                 None
             }
         }
