@@ -79,10 +79,10 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(nets) {
         finish(store, journal, net)?;
     }
-    let restored = || found.paths.iter().filter(|it| it.conflict.is_none());
-    let is_removed = |it: &&PlannedPath| it.change == ChangeKind::Removed;
-    res.restored.removed = restored().filter(is_removed).map(|it| it.path.clone()).collect();
-    res.restored.restored = restored().map(|it| it.path.clone()).collect();
+    for it in found.paths.into_iter().filter(|it| it.conflict.is_none()) {
+        res.restored.removed.extend((it.change == ChangeKind::Removed).then(|| it.path.clone()));
+        res.restored.restored.push(it.path);
+    }
     res.restored.restored.dedup();
     Ok(res)
 }

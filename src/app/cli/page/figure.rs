@@ -1,4 +1,4 @@
-//! What all plots share: a figure with its caption, the drawing's measures, and the beginning of a bar.
+//! Shared parts of all plots: a figure with its caption, the measures of the drawing, and the beginning of a bar.
 
 use super::escape::{Text, put};
 
