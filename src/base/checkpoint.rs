@@ -195,6 +195,14 @@ pub struct RestoreResult {
 }
 
 impl RestoreResult {
+    /// A path that is as it was; one that several calls changed comes once.
+    pub fn add(&mut self, path: PathBuf, is_removed: bool) {
+        if self.restored.last() != Some(&path) {
+            self.removed.extend(is_removed.then(|| path.clone()));
+            self.restored.push(path);
+        }
+    }
+
     /// What is there again, and what is gone again.
     pub fn present_and_removed(&self) -> (Vec<&PathBuf>, Vec<&PathBuf>) {
         let removed: BTreeSet<&PathBuf> = self.removed.iter().collect();

@@ -21,7 +21,7 @@ use crate::{
 pub fn sleep(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = read_sleep(params).map_err(|it| error::invalid_params(&it))?;
     check_open(&state.sessions, &id)?;
-    flush::flush_early(state);
+    flush::flush_early(state, &id);
     let asleep = may_sleep(state, &id);
     if asleep {
         end_session(state, &id);

@@ -3,11 +3,11 @@
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
-    AbsPath, Buffers, Cancel, Cause, Change, CheckpointId, Failure, Journal, Lock, Part, PlannedPath, RelPath,
-    RestoreOutcome, RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, frame::frame, git, node, plan::Plan,
-    plan::absolute, plan::plan, plan::shown_path,
+    AbsPath, Buffers, Cancel, Cause, Change, Failure, Journal, Lock, Part, PlannedPath, RelPath, RestoreOutcome,
+    RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, frame::frame, git, node, plan::Plan, plan::absolute,
+    plan::plan, plan::shown_path,
 };
-use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, RestoreResult};
+use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder};
 
 /// What is to be done in each root, in the order of `stores`.
 pub fn plan_all(stores: &[Store], order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<Plan>, Failure> {
@@ -49,17 +49,16 @@ fn note(store: &Store) -> Option<String> {
 
 pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
     let plans = plan_all(stores, order, buffers)?;
-    let is_known = |it: &&CheckpointId| plans.iter().any(|plan| plan.known.contains(*it));
-    let n_known = order.undo.iter().filter(is_known).count();
+    let n_known = order.undo.iter().filter(|it| plans.iter().any(|plan| plan.known.contains(*it))).count();
     if n_known == 0 {
         return Err(Failure::Gone);
     }
     let found = describe(stores, &plans);
-    let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
-    let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
     let mut res = RestoreOutcome { notes: found.notes, ..RestoreOutcome::default() };
     res.notes.extend((n_known < order.undo.len()).then(|| "Some of the calls have no checkpoint.".to_owned()));
-    res.restored = RestoreResult { conflicts, not_kept: found.not_kept, ..RestoreResult::default() };
+    let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
+    res.restored.conflicts = found.paths.iter().filter_map(conflict).collect();
+    res.restored.not_kept = found.not_kept;
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
     }
@@ -80,10 +79,8 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
         finish(store, journal, net)?;
     }
     for it in found.paths.into_iter().filter(|it| it.conflict.is_none()) {
-        res.restored.removed.extend((it.change == ChangeKind::Removed).then(|| it.path.clone()));
-        res.restored.restored.push(it.path);
+        res.restored.add(it.path, it.change == ChangeKind::Removed);
     }
-    res.restored.restored.dedup();
     Ok(res)
 }
 
