@@ -18,7 +18,7 @@ use super::{
     client::Listener,
     connection::ServerLink,
     elicitation_call::ServerAsker,
-    error::{NoAnswer, is_unauthorized, missing_scopes},
+    error::{NoAnswer, innermost_cause, is_unauthorized, missing_scopes},
     output,
     sandbox_findings::PendingFindings,
     subscriptions::Subscriptions,
@@ -177,9 +177,10 @@ impl Connection {
         match error {
             ServiceError::McpError(it) => failed_output(tool, &it.message),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                let why = line.end_reason().await.map(|it| format!(": {it}")).unwrap_or_default();
-                let why = format!("its server is gone{why}; whether the call took effect is unknown");
                 let cause = if let ServiceError::TransportSend(it) = error { Some(it.error.as_ref()) } else { None };
+                let why = line.end_reason().await.or_else(|| cause.map(|it| innermost_cause(it)));
+                let why = why.map(|it| format!(": {it}")).unwrap_or_default();
+                let why = format!("its server is gone{why}; whether the call took effect is unknown");
                 let scopes = cause.and_then(|it| missing_scopes(it));
                 if let (Some(login), Some(scopes)) = (&self.login, &scopes) {
                     auth::want_scopes(login, scopes);

@@ -17,14 +17,14 @@ use rmcp::{
         ClientInitializeError, NotificationContext, RequestContext, RunningService, RxJsonRpcMessage, TxJsonRpcMessage,
         serve_client_with_lifecycle,
     },
-    transport::{Transport, streamable_http_client::StreamableHttpError},
+    transport::Transport,
 };
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     elicitation_call::ServerAsker,
-    error::{StartError, is_unauthorized},
+    error::{StartError, innermost_cause, is_unauthorized},
     line_limit::LineOverflow,
     subscriptions::Subscriptions,
 };
@@ -297,24 +297,16 @@ fn has_no_handshake(error: &ClientInitializeError) -> bool {
     matches!(error, ClientInitializeError::JsonRpcError(it) if codes.contains(&it.code))
 }
 
-/// Why the handshake failed, in one line: the innermost cause says most.
+/// Why the handshake failed.
 fn connect_error(error: &ClientInitializeError) -> StartError {
     if error.is_authorization_required() {
         return StartError::Unauthorized("it wants authorization".to_owned());
     }
-    let mut deepest: &dyn Error = match error {
+    let cause: &(dyn Error + 'static) = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return connect_error(fallback),
         ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
         other => other,
     };
-    let wants_credential = is_unauthorized(deepest);
-    // This one does not name its cause as such.
-    if let Some(StreamableHttpError::Client(it)) = deepest.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        deepest = it;
-    }
-    while let Some(next) = deepest.source() {
-        deepest = next;
-    }
-    let why = text::first_line(&deepest.to_string(), 300);
+    let (wants_credential, why) = (is_unauthorized(cause), innermost_cause(cause));
     if wants_credential { StartError::Unauthorized(why) } else { StartError::Gone(why) }
 }

@@ -82,6 +82,19 @@ pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
+/// The innermost cause, in one line: it says most, and names no address.
+pub(super) fn innermost_cause(error: &(dyn Error + 'static)) -> String {
+    let mut deepest = error;
+    // This one does not name its cause as such.
+    if let Some(StreamableHttpError::Client(it)) = deepest.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        deepest = it;
+    }
+    while let Some(next) = deepest.source() {
+        deepest = next;
+    }
+    text::first_line(&deepest.to_string(), 300)
+}
+
 /// The scopes that a server refuses a call for want of: HTTP status 403 with a challenge that says so.
 pub(super) fn missing_scopes(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);

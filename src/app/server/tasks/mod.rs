@@ -106,6 +106,8 @@ struct RunningEffect {
     server: Option<u64>,
     /// A request to a model that starts at the end of the loop turn, in this span.
     request: Option<Box<(EffectJob, Span)>>,
+    /// It only looks, and a later look finds the same.
+    is_look: bool,
 }
 
 impl Tasks {
@@ -143,6 +145,7 @@ impl Tasks {
             self.server_uses.read_resources.add(&resources.session, it);
         }
         let (key, is_request) = ((resources.session.clone(), id), matches!(effect, Effect::Generate { .. }));
+        let is_look = matches!(effect, Effect::OpenCheckpoints);
         let job = EffectJob { resources: resources.clone(), id, effect, cancel: cancel.clone(), log, output: None };
         let request = match is_request {
             true => Some(Box::new((job, Span::current()))),
@@ -151,13 +154,13 @@ impl Tasks {
                 None
             }
         };
-        self.running.insert(key, RunningEffect { cancel, server, request });
+        self.running.insert(key, RunningEffect { cancel, server, request, is_look });
     }
 
     /// A login at a server, or the end of one.
     pub fn start_login(&mut self, session: &SessionId, effect: EffectId, login: ServerLogin) {
         let cancel = CancellationToken::new();
-        let running = RunningEffect { cancel: cancel.clone(), server: None, request: None };
+        let running = RunningEffect { cancel: cancel.clone(), server: None, request: None, is_look: false };
         self.running.insert((session.clone(), effect), running);
         self.workers.start(Job::Login { session: session.clone(), effect, login: Box::new(login), cancel });
     }
@@ -181,7 +184,7 @@ impl Tasks {
         let cancel = CancellationToken::new();
         self.running.insert(
             (resources.session.clone(), id),
-            RunningEffect { cancel: cancel.clone(), server: None, request: None },
+            RunningEffect { cancel: cancel.clone(), server: None, request: None, is_look: false },
         );
         let (resources, output) = (resources.clone(), Some(Box::new(output)));
         self.workers.start(Job::Effect(EffectJob { resources, id, effect: run, cancel, log: None, output }));
@@ -210,7 +213,7 @@ impl Tasks {
 
     /// Whether anything is under way for that session.
     pub fn has_running(&self, session: &SessionId) -> bool {
-        self.running.keys().any(|it| it.0 == *session)
+        self.running.iter().any(|(key, it)| key.0 == *session && !it.is_look)
     }
 
     /// Whatever is under way for that session, and whatever it may be asked.
