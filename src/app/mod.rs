@@ -1,5 +1,6 @@
 //! app joins: the one loop that owns all state, and the command line.
 
+mod ahp;
 pub mod cli;
 mod errors;
 mod hub;

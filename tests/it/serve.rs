@@ -1,6 +1,8 @@
 //! `castor serve` through its sockets: who is let in, what several clients see of one session, and what a broken
 //! connection brings when it comes back.
 
+mod ahp_client;
+mod ahp_host;
 mod attacks;
 mod bridge;
 mod idle;
@@ -62,6 +64,19 @@ impl Server {
 
     pub fn start_in(mut sandbox: Sandbox, flags: &[&str]) -> Self {
         let token = verb(&mut sandbox, &["serve", "token", "add", "mine"]);
+        Self::run(sandbox, token, flags)
+    }
+
+    /// The same again, in the same home.
+    pub fn restart(mut self) -> Self {
+        self.stop();
+        let sandbox = std::mem::replace(&mut self.sandbox, Sandbox::new());
+        let flags: Vec<String> = sandbox.args.iter().skip(2).map(|it| it.to_string_lossy().into_owned()).collect();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        Self::run(sandbox, std::mem::take(&mut self.token), &flags)
+    }
+
+    fn run(mut sandbox: Sandbox, token: String, flags: &[&str]) -> Self {
         let (child, port) = launch(&mut sandbox, flags);
         Self { sandbox, child, port, token }
     }
@@ -119,6 +134,18 @@ impl Server {
         })
     }
 
+    /// A second time it has stopped already.
+    fn stop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        if self.child.try_wait().is_ok_and(|it| it.is_none()) {
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        }
+        let status = self.child.wait();
+        if !thread::panicking() {
+            assert!(status.is_ok_and(|it| it.success()), "it ends well on a signal");
+        }
+    }
+
     pub fn client(&self) -> Socket {
         let mut res = Socket::open(self, &self.token, None).unwrap();
         res.call("initialize", json!({"protocolVersion": 1, "clientInfo": {"name": "it", "version": "1"}}));
@@ -128,12 +155,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
-        let status = self.child.wait();
-        if !thread::panicking() {
-            assert!(status.is_ok_and(|it| it.success()), "it ends well on a signal");
-        }
+        self.stop();
     }
 }
 

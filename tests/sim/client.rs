@@ -25,6 +25,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "_castor/session/events"),
     (2, "_castor/session/checkpoints"),
     (1, "_castor/agents/list"),
+    (1, "_castor/options/list"),
     (1, "_castor/mcp/servers"),
     (6, "_castor/session/rewind"),
     (4, "_castor/session/state"),
@@ -289,6 +290,7 @@ impl Client {
             }
             "session/set_title" => json!({"title": dice.word(&["One", " two\nlines ", " "])}),
             "auth/status" | "providers/list" => return json!({}),
+            "_castor/options/list" => return json!({"cwd": dice.word(&[CWD, "/nowhere", "nope"])}),
             "providers/set" | "providers/disable" => return json!({"id": "nope"}),
             "trust/apply" => json!({"decision": dice.word(&["decline", "nope"])}),
             "session/archive" | "session/unarchive" | "_session/archive" | "_session/unarchive" => {

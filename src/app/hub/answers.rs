@@ -84,8 +84,16 @@ impl Hub {
         let answer = answer.map(|result| {
             let mut result: Map<String, Value> = envelope::read(Some(&result));
             self.attach(session, from);
+            let prompts = self.sessions.get(session).map_or(0, |it| it.n_prompts);
+            let meta = result.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(it) = envelope::object_at(meta, &["castor"]) {
+                it.insert("serve".to_owned(), json!({ "prompts": prompts }));
+            }
             let Some(Value::Array(history)) = result.remove("history") else { return result };
-            for params in history {
+            for mut params in history {
+                if let Some(it) = envelope::object_at(&mut params, &["_meta", "castor"]) {
+                    it.insert("history".to_owned(), json!(true));
+                }
                 self.send_with(from, |out| _ = write::notification(out, "session/update", &params));
             }
             result

@@ -26,10 +26,9 @@ const ROUTES: &[(&str, Route)] = &[
     ("session/load", |hub, call| hub.load_session(call, true)),
     ("session/resume", |hub, call| hub.load_session(call, false)),
     ("session/close", Hub::close_session),
-    ("session/delete", |hub, call| {
-        let errand = Errand::End(call.session.clone());
-        hub.pass_on(call, errand);
-    }),
+    ("session/delete", Hub::end_session),
+    // The agent closes it first.
+    ("session/archive", Hub::end_session),
     ("session/prompt", Hub::prompt),
     ("_castor/session/attach", Hub::attach_session),
     ("_castor/session/detach", Hub::detach_session),
@@ -65,7 +64,7 @@ impl Hub {
             let why = format!("{} came before initialize", call.method);
             return self.refuse(call.from, &call.id, &error::invalid_request(&why, "Call initialize first."));
         }
-        if client.n_open >= self.limits.requests {
+        if client.n_open >= self.limits.requests && !client.is_host {
             let why = format!("{} requests of this connection have no answer yet", client.n_open);
             return self.refuse(call.from, &call.id, &error::busy(&why, "Wait for some of them, then send it again."));
         }
@@ -114,7 +113,9 @@ impl Hub {
 
     fn initialize(&mut self, call: HubCall<'_>) {
         let mut client = HubClient::read(call.params);
-        client.n_open = self.connections.get(&call.from).map_or(0, |it| it.n_open);
+        if let Some(it) = self.connections.get(&call.from) {
+            (client.n_open, client.is_host) = (it.n_open, it.is_host);
+        }
         self.connections.insert(call.from, client);
         match &mut self.agent {
             AgentState::Absent => {
@@ -192,6 +193,11 @@ impl Hub {
         }
     }
 
+    fn end_session(&mut self, call: HubCall<'_>) {
+        let errand = Errand::End(call.session.clone());
+        self.pass_on(call, errand);
+    }
+
     /// Others see what was asked, and by whom.
     fn prompt(&mut self, call: HubCall<'_>) {
         if self.sessions.contains_key(&call.session) {
@@ -199,9 +205,11 @@ impl Hub {
         }
         let by = self.name_client(call.from);
         let blocks = envelope::read::<PromptWords>(call.params).prompt;
+        let n = blocks.len();
         for content in blocks {
             let update = json!({ "sessionUpdate": "user_message_chunk", "content": content });
-            let params = json!({ "sessionId": call.session, "update": update, "_meta": { "castor": { "by": by } } });
+            let meta = json!({ "castor": { "by": by, "blocks": n } });
+            let params = json!({ "sessionId": call.session, "update": update, "_meta": meta });
             self.tell_others(&call.session, Some(call.from), "session/update", &params);
         }
         if let Some(it) = self.sessions.get_mut(&call.session) {
@@ -265,6 +273,6 @@ impl HubClient {
         let params: Value = envelope::read(params);
         let name = params.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or_default();
         let streams = params.pointer("/clientCapabilities/_meta/castor/streams") == Some(&Value::Bool(true));
-        Self { name: Some(name.to_owned()), streams, n_open: 0 }
+        Self { name: Some(name.to_owned()), streams, is_host: false, n_open: 0 }
     }
 }

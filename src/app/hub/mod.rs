@@ -54,6 +54,8 @@ impl Default for HubLimits {
 
 pub enum HubInput<'a> {
     Connected(u64),
+    /// The same for the host of another protocol, which bounds the requests of its own clients.
+    HostConnected(u64),
     /// The connection ended for good.
     Disconnected(u64),
     /// One message of a connection.
@@ -109,6 +111,8 @@ struct HubClient {
     name: Option<String>,
     /// It wants to know which stream a prompt begins.
     streams: bool,
+    /// It is a host: the limit of requests is for its clients.
+    is_host: bool,
     n_open: usize,
 }
 
@@ -183,6 +187,9 @@ impl Hub {
         self.now_ms = now_ms;
         match input {
             HubInput::Connected(number) => _ = self.connections.insert(number, HubClient::default()),
+            HubInput::HostConnected(number) => {
+                self.connections.insert(number, HubClient { is_host: true, ..HubClient::default() });
+            }
             HubInput::Disconnected(number) => self.disconnect(number),
             HubInput::Message { from, text } => self.take_message(from, text),
             HubInput::Agent(line) => self.take_line(line),

@@ -24,6 +24,8 @@ pub struct OpenConnection {
     pub principal: String,
     /// The hash of its token.
     pub token: String,
+    /// It speaks AHP, and ends with its stream.
+    pub is_ahp: bool,
     pub received: u64,
     pub first_answer: Option<FirstAnswer>,
     delivery: Delivery,
@@ -64,6 +66,7 @@ impl ConnectionTable {
             id,
             principal: principal.to_owned(),
             token: token.to_owned(),
+            is_ahp: false,
             received: 0,
             first_answer,
             delivery: Delivery::default(),
@@ -194,7 +197,9 @@ impl ConnectionTable {
 
     /// Those without a stream for so long.
     pub fn abandoned(&self, grace_ms: u64, now_ms: u64) -> Vec<u64> {
-        let is_left = |it: &OpenConnection| it.stream.is_none() && now_ms.saturating_sub(it.idle_since_ms) >= grace_ms;
+        let is_left = |it: &OpenConnection| {
+            it.stream.is_none() && (it.is_ahp || now_ms.saturating_sub(it.idle_since_ms) >= grace_ms)
+        };
         self.all.iter().filter(|it| is_left(it.1)).map(|it| *it.0).collect()
     }
 

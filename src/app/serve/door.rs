@@ -5,7 +5,7 @@ use secrecy::ExposeSecret;
 
 use super::{connections::FirstAnswer, serve_loop::ServeLoop};
 use crate::{
-    app::hub::HubInput,
+    app::{ahp::AhpInput, hub::HubInput},
     wire::jsonrpc::message::{self, InvalidMessage, Message},
     world::remote::{Arrival, HttpRefusal, OutStream, PostAnswer, StreamKey, StreamWay, TokenBearer},
 };
@@ -63,8 +63,21 @@ impl ServeLoop {
             return Err(refusal);
         }
         let now = self.now_ms;
-        let number = self.connections.open((&who.principal, &who.token), first_answer, now);
+        Ok(self.connections.open((&who.principal, &who.token), first_answer, now))
+    }
+
+    fn open_acp(&mut self, who: &Admission, first_answer: Option<FirstAnswer>) -> Result<u64, HttpRefusal> {
+        let number = self.open(who, first_answer)?;
         self.step(&who.principal, HubInput::Connected(number));
+        Ok(number)
+    }
+
+    fn open_ahp(&mut self, who: &Admission) -> Result<u64, HttpRefusal> {
+        let number = self.open(who, None)?;
+        if let Some(it) = self.connections.get_mut(number) {
+            it.is_ahp = true;
+        }
+        self.step_ahp(&who.principal, AhpInput::Connected(number));
         Ok(number)
     }
 
@@ -78,7 +91,7 @@ impl ServeLoop {
             }
         };
         if is_initialize {
-            if let Ok(number) = self.open(&who, Some(reply)) {
+            if let Ok(number) = self.open_acp(&who, Some(reply)) {
                 self.take_text(number, &who.principal, body);
             }
             return;
@@ -98,7 +111,8 @@ impl ServeLoop {
     fn listen(&mut self, caller: &TokenBearer, way: StreamWay, after: Option<u64>) -> Result<OutStream, HttpRefusal> {
         let who = self.admit(caller)?;
         let number = match (&caller.connection, way) {
-            (None, StreamWay::WebSocket) => self.open(&who, None)?,
+            (_, StreamWay::HostSocket) => self.open_ahp(&who)?,
+            (None, StreamWay::WebSocket) => self.open_acp(&who, None)?,
             _ => self.known_connection(caller, &who)?,
         };
         if caller.session.is_some() && way == StreamWay::Events {
@@ -120,12 +134,17 @@ impl ServeLoop {
     }
 
     fn take_text(&mut self, number: u64, principal: &str, text: &[u8]) {
+        let mut is_ahp = false;
         if let Some(it) = self.connections.get_mut(number) {
             it.received += 1;
+            is_ahp = it.is_ahp;
         }
         let now = self.now_ms;
         self.connections.touch(number, now);
-        self.step(principal, HubInput::Message { from: number, text });
+        match is_ahp {
+            true => self.step_ahp(principal, AhpInput::Message { from: number, text }),
+            false => self.step(principal, HubInput::Message { from: number, text }),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     app::{
+        ahp::{AhpHost, AhpInput, AhpOutput, HostGround},
         hub::{Hub, HubInput, HubOutput},
         server::event_loop::unix_ms,
     },
@@ -32,6 +33,9 @@ const AGENT_IDLE_MS: u64 = 60_000;
 /// How long agents may take to end.
 const END: Duration = Duration::from_secs(3);
 const AGENT_QUEUE: usize = 64;
+/// The AHP host's number in a hub; connections of clients count from 1.
+const AHP_LANE: u64 = 0;
+const FULL: &str = "you do not keep up, and messages are lost: load the session again";
 
 pub struct ServeLoop {
     pub(super) limits: ServeLimits,
@@ -51,11 +55,19 @@ pub struct ServeLoop {
 /// One principal's hub and agent.
 struct PrincipalState {
     hub: Hub,
+    /// For clients that speak AHP; one client of the hub.
+    ahp: AhpHost,
     agent: Option<RunningAgent>,
     /// By which the agent was started.
     rights: Option<PrincipalRights>,
     /// Since when nobody needs it.
     idle_since_ms: Option<u64>,
+}
+
+/// Something that a hub or a host wants done.
+enum Deed {
+    Hub(HubOutput),
+    Ahp(AhpOutput),
 }
 
 /// What the loop is woken by.
@@ -135,31 +147,83 @@ impl ServeLoop {
     /// Takes an input into a principal's hub, and does what it says.
     pub(super) fn step(&mut self, principal: &str, input: HubInput<'_>) {
         let now = self.now_ms;
-        let limits = self.limits.hub;
-        let state = self.principals.entry(principal.to_owned()).or_insert_with(|| {
+        let open = self.principal(principal).hub.handle(input, now).into_iter().map(Deed::Hub).collect();
+        self.carry_out(principal, open);
+    }
+
+    /// The same for its AHP host.
+    pub(super) fn step_ahp(&mut self, principal: &str, input: AhpInput<'_>) {
+        let now = self.now_ms;
+        let open = self.principal(principal).ahp.handle(input, now).into_iter().map(Deed::Ahp).collect();
+        self.carry_out(principal, open);
+    }
+
+    fn principal(&mut self, principal: &str) -> &mut PrincipalState {
+        let (now, limits) = (self.now_ms, self.limits);
+        let rights = self.tokens.principals.get(principal);
+        let folder = rights.and_then(|it| it.roots.first().cloned()).unwrap_or_else(|| self.ground.cwd.to_string());
+        self.principals.entry(principal.to_owned()).or_insert_with(|| {
             let name = if principal.is_empty() { "user" } else { principal };
-            PrincipalState { hub: Hub::new(name, limits), agent: None, rights: None, idle_since_ms: None }
-        });
-        let mut open: VecDeque<HubOutput> = state.hub.handle(input, now).into();
+            let ground = HostGround { folder, max_requests: limits.hub.requests, keep_ms: limits.grace_ms };
+            let ahp = AhpHost::new(ground, now);
+            PrincipalState { hub: Hub::new(name, limits.hub), ahp, agent: None, rights: None, idle_since_ms: None }
+        })
+    }
+
+    fn carry_out(&mut self, principal: &str, mut open: VecDeque<Deed>) {
         while let Some(it) = open.pop_front() {
-            match it {
-                HubOutput::Agent(line) => {
-                    if let Err(why) = self.tell_agent(principal, line)
-                        && let Some(state) = self.principals.get_mut(principal)
-                    {
-                        open.extend(state.hub.handle(HubInput::AgentEnded(&why), now));
-                    }
-                }
-                HubOutput::Send { to, message } => {
-                    if !self.connections.push(to, message, now) {
-                        self.connections.close(to, "you do not keep up, and messages are lost: load the session again");
-                        if let Some(state) = self.principals.get_mut(principal) {
-                            open.extend(state.hub.handle(HubInput::Disconnected(to), now));
-                        }
-                    }
+            self.do_one(principal, it, &mut open);
+        }
+    }
+
+    fn do_one(&mut self, principal: &str, deed: Deed, open: &mut VecDeque<Deed>) {
+        let now = self.now_ms;
+        match deed {
+            Deed::Hub(HubOutput::Agent(line)) => {
+                if let Err(why) = self.tell_agent(principal, line) {
+                    open.extend(self.agent_ended(principal, &why));
                 }
             }
+            Deed::Hub(HubOutput::Send { to: AHP_LANE, message }) => {
+                let said = self.principal(principal).ahp.handle(AhpInput::Hub(&message), now);
+                open.extend(said.into_iter().map(Deed::Ahp));
+            }
+            Deed::Hub(HubOutput::Send { to, message }) | Deed::Ahp(AhpOutput::Send { to, message }) => {
+                if !self.connections.push(to, message, now)
+                    && let Some(it) = self.connections.close(to, FULL)
+                {
+                    open.extend(self.forget_client(principal, to, it.is_ahp));
+                }
+            }
+            Deed::Ahp(it) => {
+                let input = match &it {
+                    AhpOutput::JoinHub => HubInput::HostConnected(AHP_LANE),
+                    AhpOutput::LeaveHub => HubInput::Disconnected(AHP_LANE),
+                    AhpOutput::Hub(text) => HubInput::Message { from: AHP_LANE, text },
+                    AhpOutput::Send { .. } => return,
+                };
+                open.extend(self.principal(principal).hub.handle(input, now).into_iter().map(Deed::Hub));
+            }
         }
+    }
+
+    /// What follows from the end of a connection.
+    fn forget_client(&mut self, principal: &str, number: u64, is_ahp: bool) -> Vec<Deed> {
+        let now = self.now_ms;
+        let state = self.principal(principal);
+        match is_ahp {
+            true => state.ahp.handle(AhpInput::Disconnected(number), now).into_iter().map(Deed::Ahp).collect(),
+            false => state.hub.handle(HubInput::Disconnected(number), now).into_iter().map(Deed::Hub).collect(),
+        }
+    }
+
+    /// What follows from the end of an agent: the hub says it first, as it answers what waits.
+    fn agent_ended(&mut self, principal: &str, why: &str) -> Vec<Deed> {
+        let now = self.now_ms;
+        let state = self.principal(principal);
+        let mut res: Vec<Deed> = state.hub.handle(HubInput::AgentEnded(why), now).into_iter().map(Deed::Hub).collect();
+        res.extend(state.ahp.handle(AhpInput::AgentEnded(why), now).into_iter().map(Deed::Ahp));
+        res
     }
 
     fn tell_agent(&mut self, principal: &str, line: Vec<u8>) -> Result<(), String> {
@@ -196,7 +260,8 @@ impl ServeLoop {
             }
             AgentEvent::Ended(why) => {
                 state.agent = None;
-                self.step(&principal, HubInput::AgentEnded(&why));
+                let open = self.agent_ended(&principal, &why);
+                self.carry_out(&principal, open.into());
             }
         }
     }
@@ -206,7 +271,12 @@ impl ServeLoop {
         match news {
             StreamNews::Written(key, n) => self.connections.mark_written(key, n, now),
             StreamNews::Heard(key, number) => self.connections.mark_heard(key, number),
-            StreamNews::Broken(key) => _ = self.connections.end_stream(key, now),
+            StreamNews::Broken(key) => {
+                let is_ahp = self.connections.get_mut(key.connection).is_some_and(|it| it.is_ahp);
+                if self.connections.end_stream(key, now) && is_ahp {
+                    self.disconnect(key.connection, "the stream broke");
+                }
+            }
             StreamNews::Left(key) => {
                 if self.connections.end_stream(key, now) {
                     self.disconnect(key.connection, "the client left");
@@ -218,7 +288,8 @@ impl ServeLoop {
     /// Ends a connection for good.
     pub(super) fn disconnect(&mut self, number: u64, why: &'static str) {
         if let Some(it) = self.connections.close(number, why) {
-            self.step(&it.principal, HubInput::Disconnected(number));
+            let open = self.forget_client(&it.principal, number, it.is_ahp);
+            self.carry_out(&it.principal, open.into());
         }
     }
 
@@ -229,13 +300,14 @@ impl ServeLoop {
             self.disconnect(it, "the client did not come back");
         }
         for it in self.connections.full(now) {
-            self.disconnect(it, "you do not keep up, and messages are lost: load the session again");
+            self.disconnect(it, FULL);
         }
         let names: Vec<String> = self.principals.keys().cloned().collect();
         for name in names {
             self.step(&name, HubInput::Tick);
+            self.step_ahp(&name, AhpInput::Tick);
             let Some(state) = self.principals.get_mut(&name) else { continue };
-            match state.hub.is_idle() {
+            match state.hub.is_idle() && state.ahp.is_idle() {
                 false => state.idle_since_ms = None,
                 true if now.saturating_sub(*state.idle_since_ms.get_or_insert(now)) >= AGENT_IDLE_MS => {
                     // It ends with its input.

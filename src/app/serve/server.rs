@@ -19,7 +19,7 @@ use crate::{
     world::{
         process::raise_file_limit,
         remote::{
-            ListenerQueues,
+            AHP_PATH, ListenerQueues,
             listener::{AllowedNames, HttpListener, ListenerSettings},
         },
         secrets::Env,
@@ -70,7 +70,7 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
     let tokens = TokenFile::load(&home)?;
     let has_tokens = !tokens.tokens.is_empty();
     let program = own_program()?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let (scheme, web_scheme) = if tls.is_some() { ("https", "wss") } else { ("http", "ws") };
     let settings = ListenerSettings { address, tls, names, max_sockets: max_sockets(limits.sockets) };
     let ground = AgentGround { env, home: home.clone(), cwd, program, flags };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -82,7 +82,11 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
         let (arrivals_tx, arrivals) = mpsc::channel(ARRIVALS);
         let (news_tx, news) = mpsc::unbounded_channel();
         let (serve_loop, agents) = ServeLoop::new(ground, tokens, limits);
-        println!("castor serves ACP at {scheme}://{address}/acp");
+        // At once: whoever reads one line may be gone after it.
+        let places = format!(
+            "castor serves ACP at {scheme}://{address}/acp\ncastor serves AHP at {web_scheme}://{address}{AHP_PATH}\n"
+        );
+        print!("{places}");
         if !has_tokens {
             eprintln!("castor: nobody has a token yet: `castor serve token add NAME` ({})", tokens::file(&home));
         }

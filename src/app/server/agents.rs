@@ -117,8 +117,12 @@ pub fn note_in_list(live: &LiveSession, tasks: &mut Tasks) {
 
 /// Names and titles of those that a client can choose.
 pub fn offered(session: &Session) -> Vec<(String, String)> {
-    let agents: FolderAgents = session.agents();
-    let named = turn_agents(&agents).map(|(it, _)| &it.descriptor).filter(|it| it.name != DEFAULT_AGENT);
+    names_of(&session.agents())
+}
+
+/// The same of a folder, before there is a session.
+pub fn names_of(agents: &FolderAgents) -> Vec<(String, String)> {
+    let named = turn_agents(agents).map(|(it, _)| &it.descriptor).filter(|it| it.name != DEFAULT_AGENT);
     named.map(|it| (it.name.clone(), it.display_name.clone().unwrap_or_else(|| it.name.clone()))).collect()
 }
 

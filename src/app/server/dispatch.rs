@@ -9,8 +9,8 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, attach, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing,
-        mcp, mcp_completion,
+        air, attach, auth, auth_status, draft_rewind, event_feed, event_requests, folder_options, foreground,
+        index_watch, listing, mcp, mcp_completion,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
@@ -76,6 +76,7 @@ pub const METHODS: &[Method] = &[
     ("_session/unarchive", air::unarchive),
     ("_session/async_task/stop", air::stop_task),
     ("_castor/agents/list", |state, _, params| requests::list_agents(state, params)),
+    ("_castor/options/list", |state, _, params| folder_options::list(state, params)),
     ("_castor/session/attach", attach::attach),
     ("_castor/session/client_act", attach::note_client_act),
     ("_castor/session/sleep", sleep::sleep),

@@ -15,6 +15,7 @@ mod event_feed;
 pub mod event_loop;
 mod event_requests;
 mod flush;
+mod folder_options;
 mod foreground;
 mod host_tools;
 mod index_watch;

@@ -14,6 +14,7 @@ pub mod draft_rewind;
 pub mod drafts;
 pub mod elicitation;
 pub mod events;
+pub mod folder_options;
 mod git_patch;
 pub mod host_tools;
 pub mod initialize;

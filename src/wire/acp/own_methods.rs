@@ -7,6 +7,7 @@ use super::{
     air::session_index::IndexMethods,
     attach::{AttachMethod, ClientActMethod, ClientsNotice, PromptEnded, QuestionAnswered, SleepMethod},
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
+    folder_options::OptionsMethod,
     host_tools::ToolCallMethod,
     intercept::HostMethods,
     mcp_complete::CompleteMethod,
@@ -26,6 +27,8 @@ pub struct Methods {
     index: IndexMethods,
     #[serde(rename = "_castor/agents/list")]
     agents: Option<AgentsMethod>,
+    #[serde(rename = "_castor/options/list")]
+    options: Option<OptionsMethod>,
     #[serde(flatten)]
     host: HostMethods,
     #[serde(rename = "_castor/mcp/servers")]

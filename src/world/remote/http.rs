@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, Method, Request, Response, StatusCode, Uri,
     body::Incoming,
     header::{self, HeaderName, HeaderValue},
 };
@@ -16,8 +16,8 @@ use tokio::{
 };
 
 use super::{
-    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL, PostAnswer,
-    RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
+    AHP_PATH, Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL,
+    PostAnswer, RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
     request_checks::{AllowedNames, check_place, check_post, has_word, text, too_large, words},
     sse::{self, EventBody},
     websocket,
@@ -36,6 +36,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a socket has of those that may be open at once, until the last that holds it is gone.
 pub type SocketPlace = Arc<OwnedSemaphorePermit>;
+/// Of the query, as clients of AHP name it: the first is VS Code's.
+const TOKEN_PARAMS: &[&str] = &["tkn", "token"];
 
 type Body = Either<Full<Bytes>, EventBody>;
 
@@ -75,6 +77,7 @@ impl HttpDoor {
             Method::POST => self.post(request).await,
             Method::DELETE => self.delete(request.headers()).await,
             _ if has_word(request.headers(), "upgrade", "websocket") => self.upgrade(request).await,
+            _ if request.uri().path() == AHP_PATH => Err(HttpRefusal::new(426, "open a WebSocket")),
             _ => self.events(request.headers()).await,
         }
     }
@@ -142,7 +145,10 @@ impl HttpDoor {
         if !speaks_acp && protocol_token(headers).is_some() {
             return Err(HttpRefusal::new(400, "a token as a subprotocol comes beside another one: offer acp first"));
         }
-        let stream = self.listen(headers, StreamWay::WebSocket).await?;
+        let stream = match request.uri().path() == AHP_PATH {
+            true => self.listen_as_host(request.uri(), headers).await?,
+            false => self.listen(headers, StreamWay::WebSocket).await?,
+        };
         let mut res = empty(StatusCode::SWITCHING_PROTOCOLS);
         if speaks_acp {
             set(&mut res, PROTOCOLS, PROTOCOL);
@@ -174,6 +180,14 @@ impl HttpDoor {
         self.ask(|reply| Arrival::Listen { caller, way, after, reply }).await
     }
 
+    /// Clients of AHP cannot send headers, as they are pages too: their token may be in the query.
+    async fn listen_as_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<OutStream, HttpRefusal> {
+        let token = caller(headers).token.or_else(|| query_token(uri));
+        let caller = TokenBearer { token, ..TokenBearer::default() };
+        let way = StreamWay::HostSocket;
+        self.ask(|reply| Arrival::Listen { caller, way, after: None, reply }).await
+    }
+
     async fn ask<T>(
         &self,
         arrival: impl FnOnce(oneshot::Sender<Result<T, HttpRefusal>>) -> Arrival,
@@ -183,6 +197,11 @@ impl HttpDoor {
         self.queues.arrivals.send(arrival(reply)).await.map_err(|_| ending())?;
         answer.await.unwrap_or_else(|_| Err(ending()))
     }
+}
+
+fn query_token(uri: &Uri) -> Option<SecretString> {
+    let pairs = uri.query()?.split('&').filter_map(|it| it.split_once('='));
+    pairs.into_iter().find(|it| TOKEN_PARAMS.contains(&it.0)).map(|it| it.1.into())
 }
 
 fn caller(headers: &HeaderMap) -> TokenBearer {

@@ -26,6 +26,8 @@ const PROTOCOL: &str = "acp";
 /// How a subprotocol begins that is a token: a page cannot send another header with a WebSocket. It is never selected, so
 /// that no answer has it.
 const TOKEN_PROTOCOL: &str = "bearer.";
+/// Where the Agent Host Protocol is spoken.
+pub const AHP_PATH: &str = "/ahp";
 /// The longest message, in bytes.
 pub const MAX_MESSAGE: usize = 32 << 20;
 
@@ -61,6 +63,8 @@ pub enum Arrival {
 pub enum StreamWay {
     WebSocket,
     Events,
+    /// A WebSocket for the Agent Host Protocol: a connection of its own, which ends with it.
+    HostSocket,
 }
 
 /// What became of a stream. These are never waited with.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use hyper::{HeaderMap, Method, Uri, header};
 
-use super::{HttpRefusal, MAX_MESSAGE};
+use super::{AHP_PATH, HttpRefusal, MAX_MESSAGE};
 
 /// Names under which the listener may be asked, and pages that may ask it.
 #[derive(Clone, Debug, Default)]
@@ -53,9 +53,11 @@ impl AllowedNames {
 /// 404 and 405.
 pub fn check_place(method: &Method, uri: &Uri) -> Result<(), HttpRefusal> {
     match uri.path() {
+        AHP_PATH if *method == Method::GET => Ok(()),
+        AHP_PATH => Err(HttpRefusal::new(405, "open a WebSocket")),
         "/acp" if [Method::GET, Method::POST, Method::DELETE, Method::OPTIONS].contains(method) => Ok(()),
         "/acp" => Err(HttpRefusal::new(405, "send GET, POST or DELETE")),
-        _ => Err(HttpRefusal::new(404, "castor answers at /acp")),
+        _ => Err(HttpRefusal::new(404, "castor answers at /acp and /ahp")),
     }
 }
 

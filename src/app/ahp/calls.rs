@@ -1,0 +1,131 @@
+//! Tool calls of the agent: from their updates to the lifecycle that AHP has for them.
+
+use ahp::ahp_types::state::ToolCallState;
+use serde_json::{Value, json};
+
+use super::{
+    content::SessionContents,
+    hosted_session::{Act, HostedSession},
+    messages::file_uri,
+};
+
+impl HostedSession {
+    /// `tool_call` and `tool_call_update`.
+    pub fn take_call(&mut self, update: &Value) -> Vec<Act> {
+        let (Some(turn), Some(call)) = (self.listening_turn(), update.get("toolCallId").and_then(Value::as_str)) else {
+            return Vec::new();
+        };
+        // What comes after it is another part.
+        self.turn.part = None;
+        let mut res = self.begin_call(&turn, call, update);
+        if matches!(self.call_state(call), Some(ToolCallState::Completed(_) | ToolCallState::Cancelled(_))) {
+            return res;
+        }
+        let is_running = matches!(self.call_state(call), Some(ToolCallState::Running(_)));
+        let is_asked = matches!(self.call_state(call), Some(ToolCallState::PendingConfirmation(_)));
+        let content = result_content(&mut self.contents, &self.id, update);
+        match update.get("status").and_then(Value::as_str) {
+            Some(end @ ("completed" | "failed")) => {
+                if !is_running && !is_asked {
+                    res.push(self.ready(&turn, call));
+                }
+                let title = self.turn.calls.get(call).map(|it| it.title.clone()).unwrap_or_default();
+                let mut result = json!({ "success": end == "completed", "pastTenseMessage": title });
+                if let (false, Some(result)) = (content.is_empty(), result.as_object_mut()) {
+                    result.insert("content".to_owned(), json!(content));
+                }
+                let action =
+                    json!({ "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call, "result": result });
+                res.push(Act::chat(action));
+            }
+            Some("in_progress") if !is_running => res.push(self.ready(&turn, call)),
+            Some("in_progress") | None if is_running && !content.is_empty() => {
+                res.push(content_changed(&turn, call, content));
+            }
+            _ => (),
+        }
+        res
+    }
+
+    /// A question may be the first to name a call, or know more of it.
+    pub fn begin_call(&mut self, turn: &str, call: &str, update: &Value) -> Vec<Act> {
+        let is_new = !self.turn.calls.contains_key(call);
+        let facts = self.turn.calls.entry(call.to_owned()).or_default();
+        facts.take(update);
+        if !is_new {
+            return Vec::new();
+        }
+        let name = update.get("name").or_else(|| update.pointer("/_meta/tool_name")).and_then(Value::as_str);
+        let action = json!({
+            "type": "chat/toolCallStart", "turnId": turn, "toolCallId": call,
+            "toolName": name.unwrap_or("tool"), "displayName": facts.title,
+            "_meta": { "castor": { "kind": facts.kind } },
+        });
+        vec![Act::chat(action)]
+    }
+
+    /// It runs without a question.
+    fn ready(&self, turn: &str, call: &str) -> Act {
+        let mut action = self.ready_action(turn, call);
+        if let Some(action) = action.as_object_mut() {
+            action.insert("confirmed".to_owned(), json!("not-needed"));
+        }
+        Act::chat(action)
+    }
+
+    /// What all actions have by which the parameters of a call are known.
+    pub fn ready_action(&self, turn: &str, call: &str) -> Value {
+        let facts = self.turn.calls.get(call).cloned().unwrap_or_default();
+        let mut action = json!({
+            "type": "chat/toolCallReady", "turnId": turn, "toolCallId": call, "invocationMessage": facts.title,
+        });
+        if let (Some(input), Some(action)) = (facts.input, action.as_object_mut()) {
+            action.insert("toolInput".to_owned(), json!(input));
+        }
+        action
+    }
+}
+
+fn content_changed(turn: &str, call: &str, content: Vec<Value>) -> Act {
+    let action =
+        json!({ "type": "chat/toolCallContentChanged", "turnId": turn, "toolCallId": call, "content": content });
+    Act::chat(action)
+}
+
+/// What a call brought: texts, media, and edits of files.
+fn result_content(contents: &mut SessionContents, session: &str, update: &Value) -> Vec<Value> {
+    let all = update.get("content").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|it| one_content(contents, session, it)).collect()
+}
+
+fn one_content(contents: &mut SessionContents, session: &str, it: &Value) -> Option<Value> {
+    if let Some(mut edit) = file_edit(contents, session, it) {
+        edit.as_object_mut()?.insert("type".to_owned(), json!("fileEdit"));
+        return Some(edit);
+    }
+    let block = it.get("content")?;
+    match block.get("type").and_then(Value::as_str)? {
+        "text" => Some(json!({ "type": "text", "text": block.get("text")? })),
+        "image" | "audio" => Some(
+            json!({ "type": "embeddedResource", "data": block.get("data")?, "contentType": block.get("mimeType")? }),
+        ),
+        _ => Some(json!({ "type": "text", "text": super::messages::text_of(block) })),
+    }
+}
+
+/// An edit, of ACP's `diff`.
+pub fn file_edit(contents: &mut SessionContents, session: &str, it: &Value) -> Option<Value> {
+    if it.get("type")? != "diff" {
+        return None;
+    }
+    let uri = file_uri(it.get("path")?.as_str()?);
+    let (old, new) = (it.get("oldText").and_then(Value::as_str), it.get("newText").and_then(Value::as_str));
+    let mut edit = json!({});
+    let all = edit.as_object_mut()?;
+    for (side, text) in [("before", old), ("after", new)] {
+        if let Some(text) = text {
+            all.insert(side.to_owned(), json!({ "uri": uri, "content": contents.keep(session, text) }));
+        }
+    }
+    Some(edit)
+}

@@ -1,0 +1,125 @@
+//! Channels of the host: their URIs, and the session that each belongs to.
+
+use ahp::ahp_types::ROOT_RESOURCE_URI;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+
+/// The agent's name, which some clients use as the scheme of session URIs.
+pub const PROVIDER: &str = "castor";
+const SESSION: &str = "ahp-session:/";
+const CHAT: &str = "ahp-chat:/";
+const DERIVED_CHAT: &str = "ahp-chat://";
+const CHANGES: &str = "ahp-changeset:/";
+const CHANGES_OF: &str = "/session";
+const ANNOTATIONS_OF: &str = "/annotations";
+const MAX_ID: usize = 128;
+
+/// What a client can be subscribed to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Channel {
+    Root,
+    Session(String),
+    /// Each session has one chat, with its id.
+    Chat(String),
+    /// What the session changed in files.
+    Changes(String),
+    Annotations(String),
+}
+
+impl Channel {
+    pub fn read(uri: &str) -> Option<Self> {
+        if uri == ROOT_RESOURCE_URI {
+            return Some(Self::Root);
+        }
+        if let Some(rest) = uri.strip_prefix(SESSION) {
+            return Some(match rest.strip_suffix(ANNOTATIONS_OF) {
+                Some(rest) => Self::Annotations(id(rest)?),
+                None => Self::Session(id(rest)?),
+            });
+        }
+        if let Some((_, session)) = derived_chat(uri) {
+            return Some(Self::Chat(session));
+        }
+        if let Some(rest) = uri.strip_prefix(CHAT) {
+            return Some(Self::Chat(id(rest)?));
+        }
+        match uri.strip_prefix(CHANGES) {
+            Some(rest) => Some(Self::Changes(id(rest.strip_suffix(CHANGES_OF)?)?)),
+            None => Some(Self::Session(provider_session(uri)?)),
+        }
+    }
+
+    pub fn uri(&self) -> String {
+        match self {
+            Self::Root => ROOT_RESOURCE_URI.to_owned(),
+            Self::Session(it) => format!("{SESSION}{it}"),
+            Self::Chat(it) => format!("{CHAT}{it}"),
+            Self::Changes(it) => format!("{CHANGES}{it}{CHANGES_OF}"),
+            Self::Annotations(it) => format!("{SESSION}{it}{ANNOTATIONS_OF}"),
+        }
+    }
+
+    pub fn session(&self) -> Option<&str> {
+        match self {
+            Self::Root => None,
+            Self::Session(it) | Self::Chat(it) | Self::Changes(it) | Self::Annotations(it) => Some(it),
+        }
+    }
+}
+
+/// `castor:/ID`, as clients write it that make session URIs of the agent's name.
+pub fn provider_session(uri: &str) -> Option<String> {
+    id(uri.strip_prefix(PROVIDER)?.strip_prefix(":/")?)
+}
+
+/// `ahp-chat://AUTHORITY/BASE64URL`, where the last is the session's URI: authority and session.
+pub fn derived_chat(uri: &str) -> Option<(&str, String)> {
+    let (authority, encoded) = uri.strip_prefix(DERIVED_CHAT)?.split_once('/')?;
+    let session = BASE64_URL_SAFE_NO_PAD.decode(encoded.trim_end_matches('=')).ok()?;
+    let session = String::from_utf8(session).ok()?;
+    let id = provider_session(&session).or_else(|| id(session.strip_prefix(SESSION)?))?;
+    Some((authority, id))
+}
+
+pub fn derive_chat(authority: &str, session: &str) -> String {
+    let encoded = BASE64_URL_SAFE_NO_PAD.encode(format!("{PROVIDER}:/{session}"));
+    format!("{DERIVED_CHAT}{authority}/{encoded}")
+}
+
+/// As castor's own ids may be.
+fn id(text: &str) -> Option<String> {
+    let is_fine = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_');
+    (!text.is_empty() && text.len() <= MAX_ID && text.bytes().all(is_fine)).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Channel, derive_chat};
+
+    #[test]
+    fn uris_are_read_as_they_are_written() {
+        let id = || "0197-ab_c".to_owned();
+        for it in [
+            Channel::Root,
+            Channel::Session(id()),
+            Channel::Chat(id()),
+            Channel::Changes(id()),
+            Channel::Annotations(id()),
+        ] {
+            assert_eq!(Channel::read(&it.uri()), Some(it));
+        }
+        assert_eq!(Channel::read("castor:/0197-ab_c"), Some(Channel::Session(id())));
+        assert_eq!(Channel::read(&derive_chat("default", &id())), Some(Channel::Chat(id())));
+        for it in [
+            "",
+            "ahp-root:/",
+            "ahp-session:/",
+            "ahp-session:/../x",
+            "ahp-chat:/a/b",
+            "ahp-chat://x/!",
+            "file:///x",
+            "pi:/x",
+        ] {
+            assert_eq!(Channel::read(it), None, "{it}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Completions of a message: slash commands, while the first word is typed.
+
+use ahp::ahp_types::{
+    commands::{CompletionItem, CompletionsResult},
+    state::{MessageAttachment, SimpleMessageAttachment},
+};
+
+use super::{
+    AhpHost,
+    channel::Channel,
+    client_requests::{ClientRefusal, HostCall},
+};
+
+const MAX_ITEMS: usize = 50;
+
+impl AhpHost {
+    pub(super) fn complete_message(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        let uri = call.text("channel")?;
+        let channel = Channel::read(&uri);
+        let hosted = channel.as_ref().and_then(Channel::session).and_then(|it| self.sessions.get(it));
+        let hosted = hosted.ok_or_else(|| ClientRefusal::no_channel(&uri))?;
+        let text = call.params["text"].as_str().unwrap_or_default();
+        let offset = call.params["offset"].as_u64().and_then(|it| usize::try_from(it).ok()).unwrap_or(usize::MAX);
+        let typed: Vec<u16> = text.encode_utf16().take(offset).collect();
+        let typed = String::from_utf16_lossy(&typed);
+        let items = match typed.strip_prefix('/').filter(|it| !it.contains(char::is_whitespace)) {
+            Some(begin) => {
+                let commands = hosted.offer.commands.iter().filter(|it| it.0.starts_with(begin));
+                commands.take(MAX_ITEMS).map(|it| item(it, typed.encode_utf16().count())).collect()
+            }
+            None => Vec::new(),
+        };
+        self.answer(&call.asker(), &CompletionsResult { items });
+        Ok(())
+    }
+}
+
+/// It replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
+fn item((name, description): &(String, String), n_typed: usize) -> CompletionItem {
+    let attachment = SimpleMessageAttachment {
+        label: description.clone(),
+        range: None,
+        display_kind: Some("command".to_owned()),
+        meta: None,
+        model_representation: None,
+    };
+    CompletionItem {
+        insert_text: format!("/{name} "),
+        range_start: Some(0),
+        range_end: i64::try_from(n_typed).ok(),
+        attachment: MessageAttachment::Simple(attachment),
+    }
+}

@@ -1,0 +1,192 @@
+//! Options of castor's sessions as AHP has them: models and agents apart, the rest as a session's configuration.
+
+use std::collections::HashMap;
+
+use ahp::ahp_types::{
+    actions::{RootAgentsChangedAction, StateAction},
+    commands::ResolveSessionConfigResult,
+    common::JsonObject,
+    state::{
+        AgentCustomization, AgentInfo, ChildCustomization, Customization, PluginCustomization, RootState,
+        SessionConfigPropertySchema, SessionConfigSchema, SessionConfigState, SessionModelInfo,
+    },
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::channel::PROVIDER;
+
+const MODEL: &str = "model";
+pub const AGENT: &str = "agent";
+/// castor's own agent, as the option calls it.
+pub const OWN_AGENT: &str = "default";
+const AGENT_URI: &str = "castor-agent:/";
+
+/// What a session offers, as its agent said last.
+#[derive(Default)]
+pub struct SessionOffer {
+    pub options: Vec<ConfigOption>,
+    /// Slash commands: names and descriptions.
+    pub commands: Vec<(String, String)>,
+}
+
+/// One option, as ACP has it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigOption {
+    pub id: String,
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    pub current_value: Value,
+    #[serde(default)]
+    options: Vec<OptionChoice>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct OptionChoice {
+    value: String,
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+/// The list in an answer or an update.
+pub fn read_options(of: &Value) -> Option<Vec<ConfigOption>> {
+    Vec::deserialize(of.get("configOptions")?).ok()
+}
+
+pub fn root_state() -> RootState {
+    RootState { agents: vec![agent(Vec::new())], active_sessions: None, terminals: None, config: None, meta: None }
+}
+
+fn agent(models: Vec<SessionModelInfo>) -> AgentInfo {
+    AgentInfo {
+        provider: PROVIDER.to_owned(),
+        display_name: "castor".to_owned(),
+        description: "Reads, changes and runs code in your folders".to_owned(),
+        models,
+        protected_resources: None,
+        customizations: None,
+        // One chat and one folder for each session.
+        capabilities: None,
+    }
+}
+
+/// The models, if these are options of a session.
+pub fn agents_changed(options: &[ConfigOption]) -> Option<StateAction> {
+    let model = options.iter().find(|it| it.id == MODEL)?;
+    let info = |it: &OptionChoice| SessionModelInfo {
+        id: it.value.clone(),
+        provider: PROVIDER.to_owned(),
+        name: it.name.clone(),
+        max_context_window: None,
+        max_output_tokens: None,
+        max_prompt_tokens: None,
+        supports_vision: None,
+        policy_state: None,
+        config_schema: None,
+        meta: None,
+    };
+    let models = model.options.iter().map(info).collect();
+    Some(StateAction::RootAgentsChanged(RootAgentsChangedAction { agents: vec![agent(models)] }))
+}
+
+/// Models and agents are chosen by message.
+fn is_config(it: &ConfigOption) -> bool {
+    it.id != MODEL && it.id != AGENT
+}
+
+pub fn values(options: &[ConfigOption]) -> JsonObject {
+    options.iter().filter(|it| is_config(it)).map(|it| (it.id.clone(), it.current_value.clone())).collect()
+}
+
+pub fn session_config(options: &[ConfigOption]) -> SessionConfigState {
+    SessionConfigState { schema: schema(options), values: values(options) }
+}
+
+/// Before there is a session. What the client filled in goes before the defaults.
+pub fn resolved(options: &[ConfigOption], wanted: Option<&JsonObject>) -> ResolveSessionConfigResult {
+    let mut values = values(options);
+    for (name, value) in wanted.into_iter().flatten() {
+        if let Some(it) = values.get_mut(name) {
+            *it = value.clone();
+        }
+    }
+    ResolveSessionConfigResult { schema: schema(options), values }
+}
+
+fn schema(options: &[ConfigOption]) -> SessionConfigSchema {
+    let properties: HashMap<_, _> =
+        options.iter().filter(|it| is_config(it)).map(|it| (it.id.clone(), property(it))).collect();
+    SessionConfigSchema { r#type: "object".to_owned(), properties, required: None }
+}
+
+fn property(it: &ConfigOption) -> SessionConfigPropertySchema {
+    let is_list = !it.options.is_empty();
+    let descriptions = || it.options.iter().map(|it| it.description.clone().unwrap_or_default()).collect();
+    SessionConfigPropertySchema {
+        r#type: if it.current_value.is_boolean() { "boolean" } else { "string" }.to_owned(),
+        title: it.name.clone(),
+        description: it.description.clone(),
+        default: Some(it.current_value.clone()),
+        r#enum: is_list.then(|| it.options.iter().map(|it| json!(it.value)).collect()),
+        enum_labels: is_list.then(|| it.options.iter().map(|it| it.name.clone()).collect()),
+        enum_descriptions: is_list.then(descriptions),
+        read_only: None,
+        items: None,
+        min_items: None,
+        max_items: None,
+        properties: None,
+        required: None,
+        additional_properties: None,
+        enum_dynamic: None,
+        session_mutable: Some(true),
+    }
+}
+
+/// The agents that a message may name, in one container; `None`: there is castor's own alone.
+pub fn agent_customizations(options: &[ConfigOption]) -> Option<Vec<Customization>> {
+    let option = options.iter().find(|it| it.id == AGENT)?;
+    let agents = option.options.iter().filter(|it| it.value != OWN_AGENT);
+    let children: Vec<_> = agents.map(|it| ChildCustomization::Agent(custom_agent(it))).collect();
+    let plugin = PluginCustomization {
+        id: "castor-agents".to_owned(),
+        uri: AGENT_URI.to_owned(),
+        name: "castor's agents".to_owned(),
+        icons: None,
+        range: None,
+        meta: None,
+        client_id: None,
+        load: None,
+        children: Some(children),
+        enablement: None,
+        version: None,
+    };
+    Some(vec![Customization::Plugin(plugin)])
+}
+
+fn custom_agent(it: &OptionChoice) -> AgentCustomization {
+    AgentCustomization {
+        id: format!("castor-agent-{}", it.value),
+        uri: format!("{AGENT_URI}{}", it.value),
+        name: it.name.clone(),
+        icons: None,
+        range: None,
+        meta: None,
+        enabled: Some(true),
+        description: it.description.clone(),
+        model: None,
+        tools: None,
+        disable_model_invocation: None,
+        disable_user_invocation: None,
+    }
+}
+
+/// The agent that a URI names, if the session has it.
+pub fn agent_named<'o>(options: &'o [ConfigOption], uri: &str) -> Option<&'o str> {
+    let name = uri.strip_prefix(AGENT_URI)?;
+    let option = options.iter().find(|it| it.id == AGENT)?;
+    option.options.iter().map(|it| it.value.as_str()).find(|it| *it == name)
+}

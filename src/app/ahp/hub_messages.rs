@@ -1,0 +1,173 @@
+//! Messages of the hub: updates and questions of the agent, and answers to the host's requests, each with its errand.
+
+use ahp::ahp_types::actions::StateAction;
+use bytes::Bytes;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    AhpHost, config,
+    errands::HubErrand,
+    hosted_session::{Act, SessionStage},
+    turn_end::{TurnOutcome, notification_part},
+};
+use crate::wire::jsonrpc::message::{self, Message, RequestId, RpcError};
+
+type Outcome = Result<Value, RpcError>;
+
+impl AhpHost {
+    pub(super) fn take_hub_message(&mut self, text: &Bytes) {
+        match message::parse(text) {
+            Ok(Message::Response { id, outcome }) => self.settle(&id, outcome.map(|it| value(Some(&it)))),
+            Ok(Message::Notification { method, params }) => self.take_notice(&method, &value(params.as_deref())),
+            Ok(Message::Request { id, method, params }) if method == "session/request_permission" => {
+                let params = value(params.as_deref());
+                let session = text_in(&params, "sessionId");
+                self.take_question(&session, id, &params);
+            }
+            // What the host cannot show, another client may.
+            Ok(Message::Request { .. }) | Err(_) => (),
+        }
+    }
+
+    fn take_notice(&mut self, method: &str, params: &Value) {
+        let session = text_in(params, "sessionId");
+        match method {
+            "session/update" => {
+                let now = self.now_ms;
+                let Some(hosted) = self.sessions.get_mut(&session) else { return };
+                let acts = hosted.take_update(params, now);
+                self.emit(&session, acts);
+                if params.pointer("/update/sessionUpdate") == Some(&json!("config_option_update")) {
+                    self.learn_models(params.get("update"));
+                }
+            }
+            "$/cancel_request" => {
+                if let Ok(id) = serde_json::from_value(params.get("requestId").cloned().unwrap_or_default()) {
+                    self.withdraw_question(&id);
+                }
+            }
+            "_castor/session/question_answered" => {
+                if let Ok(id) = serde_json::from_value(params.get("requestId").cloned().unwrap_or_default()) {
+                    self.take_other_answer(&session, &id, params.get("optionId").and_then(Value::as_str));
+                }
+            }
+            "_castor/session/prompt_ended" => {
+                let text = |name: &str| params.get(name).and_then(Value::as_str);
+                self.end_other_prompt(&session, &TurnOutcome::Told(text("stopReason"), text("error")));
+            }
+            "_castor/session/rewound" => self.note_rewound(&session),
+            _ => (),
+        }
+    }
+
+    fn settle(&mut self, id: &RequestId, outcome: Outcome) {
+        match self.asked.settle(id) {
+            None | Some(HubErrand::Nothing) => (),
+            Some(HubErrand::Create { asker, session, config }) => self.follow_create(asker, session, config, outcome),
+            Some(HubErrand::Configure { asker, session }) => self.follow_configure(asker, &session, outcome),
+            Some(HubErrand::Attach { session }) => self.follow_attach(&session, outcome),
+            Some(HubErrand::FindFolder { session }) => self.follow_find(&session, outcome),
+            Some(HubErrand::Load { session }) => self.follow_load(&session, outcome),
+            Some(HubErrand::ReadState { session }) => self.follow_state(&session, outcome),
+            Some(HubErrand::List { asker, page }) => self.follow_list(&asker, &page, outcome),
+            Some(HubErrand::Dispose { asker, session }) => self.follow_dispose(&asker, &session, outcome),
+            Some(HubErrand::Resolve { asker, wanted }) => self.follow_resolve(&asker, wanted, outcome),
+            Some(HubErrand::ReadModels) => self.learn_models(outcome.ok().as_ref()),
+            Some(HubErrand::Checkpoints { session }) => self.follow_checkpoints(&session, outcome),
+            Some(HubErrand::Revert { asker, session, change }) => {
+                self.follow_revert(&asker, (&session, change), outcome)
+            }
+            Some(HubErrand::FindCut { session, cut }) => self.follow_find_cut(&session, *cut, outcome),
+            Some(HubErrand::ReadAnew { session }) => self.follow_read_anew(&session, outcome),
+            Some(errand) => self.settle_in_turn(errand, outcome),
+        }
+    }
+
+    /// What belongs to a session that is open.
+    fn settle_in_turn(&mut self, errand: HubErrand, outcome: Outcome) {
+        match errand {
+            HubErrand::Prompt { session, turn } => match &outcome {
+                Ok(it) => self.end_prompt(&session, &turn, &TurnOutcome::Answer(it)),
+                Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(it)),
+            },
+            HubErrand::Revive { session, turn } => match outcome {
+                Ok(answer) => {
+                    if let Some(it) = self.sessions.get_mut(&session) {
+                        it.stage = SessionStage::Open;
+                    }
+                    self.take_options(&session, &answer);
+                    self.prompt(&session, &turn);
+                }
+                Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(&it)),
+            },
+            HubErrand::ChooseAgent { session, turn } => match outcome {
+                Ok(answer) => {
+                    self.take_options(&session, &answer);
+                    self.send_prompt(&session, &turn);
+                }
+                Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(&it)),
+            },
+            HubErrand::Steer { session, message, text } => self.follow_steering(&session, &message, text, outcome),
+            HubErrand::Apply { from, session, act } => self.follow_apply(from, &session, *act, outcome),
+            _ => (),
+        }
+    }
+
+    pub(super) fn take_options(&mut self, session: &str, answer: &Value) {
+        let Some(options) = config::read_options(answer) else { return };
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let acts = hosted.take_options(options);
+        self.emit(session, acts);
+        self.learn_models(Some(answer));
+    }
+
+    /// The root lists the models that sessions offer.
+    fn learn_models(&mut self, of: Option<&Value>) {
+        let action = of.and_then(config::read_options).and_then(|it| config::agents_changed(&it));
+        if let Some(action) = action
+            && !matches!(&action, StateAction::RootAgentsChanged(it) if it.agents == self.root.agents)
+        {
+            self.emit_root(action);
+        }
+    }
+
+    /// The agent did what a client wants to be so, or did not.
+    fn follow_apply(&mut self, from: u64, session: &str, act: Act, outcome: Outcome) {
+        match outcome {
+            Ok(answer) => {
+                self.emit(session, vec![act]);
+                self.take_options(session, &answer);
+            }
+            Err(it) => self.reject(from, session, act, &it.message),
+        }
+    }
+
+    /// Words for a running turn: the model has them, or they begin a turn of their own.
+    fn follow_steering(&mut self, session: &str, message: &str, text: String, outcome: Outcome) {
+        let gone = json!({ "type": "chat/pendingMessageRemoved", "kind": "steering", "id": message });
+        let is_taken = outcome.as_ref().is_ok_and(|it| it["outcome"] == "injected");
+        let Some(hosted) = self.sessions.get(session) else { return };
+        let Some(pending) = hosted.trees.chat.steering_message.clone().filter(|it| it.id == message) else { return };
+        let mut acts = vec![Act::chat(gone)];
+        match hosted.listening_turn() {
+            Some(turn) if is_taken => acts.push(notification_part(&turn, &format!("You said: {text}"))),
+            _ if is_taken => (),
+            _ => {
+                let queued = json!({
+                    "type": "chat/pendingMessageSet", "kind": "queued", "id": pending.id, "message": pending.message,
+                });
+                acts.push(Act::chat(queued));
+            }
+        }
+        self.emit(session, acts);
+        self.start_waiting(session);
+    }
+}
+
+fn value(raw: Option<&RawValue>) -> Value {
+    raw.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
+}
+
+pub fn text_in(params: &Value, name: &str) -> String {
+    params.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}

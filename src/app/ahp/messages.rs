@@ -1,0 +1,128 @@
+//! Messages of users: from AHP to the content of a prompt, and back.
+
+use std::{borrow::Cow, path::PathBuf};
+
+use ahp::ahp_types::state::{
+    Annotation, AnnotationsState, Message, MessageAttachment, MessageKind, MessageOrigin, ModelSelection, TextSelection,
+};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::base::path::AbsPath;
+
+/// What the host takes at the start of a message as a command for the shell.
+pub const SHELL_PREFIX: &str = "!";
+/// castor's own word for that.
+const SHELL_COMMAND: &str = "/shell ";
+
+pub fn file_uri(path: &str) -> String {
+    Url::from_file_path(path).map_or_else(|()| path.to_owned(), String::from)
+}
+
+/// The folder of a `file:` URI on this machine.
+pub fn path_of(uri: &str) -> Option<String> {
+    let path: PathBuf = Url::parse(uri).ok().filter(|it| it.scheme() == "file")?.to_file_path().ok()?;
+    Some(AbsPath::new(path)?.to_string())
+}
+
+pub fn user_message(text: String) -> Message {
+    let origin = MessageOrigin { kind: MessageKind::User };
+    Message { text, origin, attachments: None, model: None, agent: None, meta: None }
+}
+
+/// What of content blocks is text, and names of the rest.
+pub fn text_of(block: &Value) -> String {
+    let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match block.get("type").and_then(Value::as_str) {
+        Some("text") => field("text"),
+        Some("resource_link") => format!("@{}", field("name")),
+        Some("resource") => {
+            let uri = block.pointer("/resource/uri").and_then(Value::as_str).unwrap_or_default();
+            format!("@{uri}")
+        }
+        Some(kind) => format!("[{kind}]"),
+        None => String::new(),
+    }
+}
+
+/// The text as castor takes it.
+pub fn command_of(text: &str) -> Cow<'_, str> {
+    match text.strip_prefix(SHELL_PREFIX) {
+        Some(command) => format!("{SHELL_COMMAND}{}", command.trim_start()).into(),
+        None => text.into(),
+    }
+}
+
+/// The blocks of a prompt.
+pub fn prompt_of(message: &Message, annotations: &AnnotationsState) -> Vec<Value> {
+    let text = command_of(&message.text);
+    let attachments = message.attachments.iter().flatten();
+    let more = attachments.filter_map(|it| attachment_block(it, annotations));
+    std::iter::once(json!({ "type": "text", "text": text })).chain(more).collect()
+}
+
+/// `None`: it says nothing beside the text.
+fn attachment_block(it: &MessageAttachment, annotations: &AnnotationsState) -> Option<Value> {
+    match it {
+        MessageAttachment::Simple(it) => {
+            let text = it.model_representation.as_ref()?;
+            Some(json!({ "type": "text", "text": format!("{}:\n{text}", it.label) }))
+        }
+        MessageAttachment::EmbeddedResource(it) => Some(embedded_block(&it.label, &it.content_type, &it.data)),
+        MessageAttachment::Resource(it) => {
+            let mut link = json!({ "type": "resource_link", "name": it.label, "uri": it.uri });
+            if let (Some(kind), Some(link)) = (&it.content_type, link.as_object_mut()) {
+                link.insert("mimeType".to_owned(), json!(kind));
+            }
+            match &it.selection {
+                Some(selection) => Some(json!({ "type": "text", "text": selection_words(&it.uri, selection) })),
+                None => Some(link),
+            }
+        }
+        MessageAttachment::Annotations(it) => {
+            let wanted = |id: &String| it.annotation_ids.as_ref().is_none_or(|all| all.contains(id));
+            let named = annotations.annotations.iter().filter(|it| wanted(&it.id));
+            let words: Vec<String> = named.map(annotation_words).collect();
+            Some(json!({ "type": "text", "text": words.join("\n") }))
+        }
+        // Another chat, or what is not known here: the label is all that there is to say.
+        _ => None,
+    }
+}
+
+/// For the model.
+fn annotation_words(it: &Annotation) -> String {
+    let place = path_of(&it.resource).unwrap_or_else(|| it.resource.clone());
+    let lines = it.range.as_ref().map(|it| format!(", lines {} to {}", it.start.line + 1, it.end.line + 1));
+    let entries: Vec<&str> = it.entries.iter().map(|it| it.text.as_text()).collect();
+    format!("Comment on {place}{}: {}", lines.unwrap_or_default(), entries.join("\n"))
+}
+
+fn selection_words(uri: &str, selection: &TextSelection) -> String {
+    let (from, to) = (selection.range.start.line + 1, selection.range.end.line + 1);
+    let place = path_of(uri).unwrap_or_else(|| uri.to_owned());
+    format!("Selected: lines {from} to {to} of {place}")
+}
+
+/// Images and sounds go as they are; texts are read.
+fn embedded_block(label: &str, content_type: &str, data: &str) -> Value {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let media = ["image", "audio"].into_iter().find(|it| content_type.starts_with(&format!("{it}/")));
+    if let Some(kind) = media {
+        return json!({ "type": kind, "mimeType": content_type, "data": data });
+    }
+    let uri = format!("attachment:///{}", label.replace(char::is_whitespace, "_"));
+    let text = BASE64_STANDARD.decode(data).ok().and_then(|it| String::from_utf8(it).ok());
+    match text {
+        Some(text) => {
+            json!({ "type": "resource", "resource": { "uri": uri, "mimeType": content_type, "text": text } })
+        }
+        None => json!({ "type": "resource", "resource": { "uri": uri, "mimeType": content_type, "blob": data } }),
+    }
+}
+
+/// What holds for this message alone.
+pub fn prompt_meta(model: Option<&ModelSelection>) -> Option<Value> {
+    let model = model?;
+    Some(json!({ "castor": { "model": model.id } }))
+}

@@ -1,0 +1,226 @@
+//! The AHP host: an agent's sessions as state trees of the Agent Host Protocol, which many clients see and change.
+//!
+//! Messages come in, messages go out; it has no thread, socket or clock. To the hub it is one client that speaks ACP,
+//! and shares sessions with all other clients of the hub. What its clients see is the fold of the actions that they get,
+//! by the protocol's own reducers.
+
+mod actions;
+mod annotations;
+mod calls;
+mod changes;
+mod channel;
+mod client_requests;
+mod clients;
+mod completions;
+mod config;
+mod content;
+mod dialect;
+mod errands;
+mod hosted_session;
+mod hub_messages;
+mod messages;
+mod open_question;
+mod open_sessions;
+mod permissions;
+mod rewinds;
+mod sequence;
+mod session_requests;
+mod summaries;
+#[cfg(test)]
+mod tests;
+mod turn_book;
+mod turn_end;
+mod turns;
+mod updates;
+
+use std::collections::BTreeMap;
+
+use ahp::ahp_types::{actions::StateAction, state::RootState};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::wire::jsonrpc::{message::RequestId, open_requests::OutgoingRequests, write};
+use channel::Channel;
+use clients::{AhpClient, Handshake};
+use errands::HubErrand;
+use hosted_session::{Act, HostedSession};
+use sequence::Sequence;
+
+/// What is so for all clients of a host.
+#[derive(Clone, Debug)]
+pub struct HostGround {
+    /// Where sessions begin that name no folder.
+    pub folder: String,
+    /// Requests of one client without an answer.
+    pub max_requests: usize,
+    /// How long a session is kept that no client is subscribed to.
+    pub keep_ms: u64,
+}
+
+pub enum AhpInput<'a> {
+    Connected(u64),
+    Disconnected(u64),
+    /// One message of a client.
+    Message {
+        from: u64,
+        text: &'a [u8],
+    },
+    /// One message of the hub.
+    Hub(&'a Bytes),
+    /// The agent ended: no session is open in it any more.
+    AgentEnded(&'a str),
+    /// Time has passed.
+    Tick,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum AhpOutput {
+    /// One message for a client.
+    Send {
+        to: u64,
+        message: Bytes,
+    },
+    /// The host becomes a client of the hub.
+    JoinHub,
+    /// One message for the hub.
+    Hub(Bytes),
+    LeaveHub,
+}
+
+/// One principal's sessions, for clients that speak AHP.
+pub struct AhpHost {
+    ground: HostGround,
+    clients: BTreeMap<u64, AhpClient>,
+    sessions: BTreeMap<String, HostedSession>,
+    root: RootState,
+    sequence: Sequence,
+    /// Requests to the hub.
+    asked: OutgoingRequests<HubErrand>,
+    /// Clients that wait for sessions to be opened.
+    handshakes: Vec<Handshake>,
+    /// Folders of sessions, as the agent's list said.
+    folders: BTreeMap<String, String>,
+    is_in_hub: bool,
+    now_ms: u64,
+    out: Vec<AhpOutput>,
+}
+
+impl AhpHost {
+    pub fn new(ground: HostGround, now_ms: u64) -> Self {
+        Self {
+            root: config::root_state(),
+            ground,
+            clients: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            sequence: Sequence::new(now_ms),
+            asked: OutgoingRequests::default(),
+            handshakes: Vec::new(),
+            folders: BTreeMap::new(),
+            is_in_hub: false,
+            now_ms,
+            out: Vec::new(),
+        }
+    }
+
+    /// Handles one input that happens at `now_ms`; returns what is to be done, in order.
+    pub fn handle(&mut self, input: AhpInput<'_>, now_ms: u64) -> Vec<AhpOutput> {
+        self.now_ms = now_ms;
+        match input {
+            AhpInput::Connected(number) => _ = self.clients.insert(number, AhpClient::default()),
+            AhpInput::Disconnected(number) => self.forget_client(number),
+            AhpInput::Message { from, text } => self.take_message(from, text),
+            AhpInput::Hub(message) => self.take_hub_message(message),
+            AhpInput::AgentEnded(why) => self.mark_dormant(why),
+            AhpInput::Tick => self.drop_unused_sessions(),
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether there is nothing that anybody would miss.
+    pub fn is_idle(&self) -> bool {
+        self.clients.is_empty() && !self.is_in_hub
+    }
+
+    /// Sends a request to the hub, which the host joins before its first one.
+    fn ask_hub(&mut self, errand: HubErrand, method: &str, params: &Value) {
+        if !self.is_in_hub {
+            self.is_in_hub = true;
+            self.out.push(AhpOutput::JoinHub);
+            let hello = json!({
+                "protocolVersion": 1,
+                "clientInfo": { "name": "AHP", "version": env!("CARGO_PKG_VERSION") },
+            });
+            self.ask_hub(HubErrand::Nothing, "initialize", &hello);
+        }
+        let number = self.asked.register(errand);
+        let line = one_message(|out| _ = write::request(out, number, method, params));
+        self.out.push(AhpOutput::Hub(line));
+    }
+
+    fn notify_hub(&mut self, method: &str, params: &Value) {
+        let line = one_message(|out| _ = write::notification(out, method, params));
+        self.out.push(AhpOutput::Hub(line));
+    }
+
+    fn answer_hub(&mut self, id: &RequestId, result: &Value) {
+        let line = one_message(|out| write::result(out, id, result));
+        self.out.push(AhpOutput::Hub(line));
+    }
+
+    /// What a session did becomes the state of all that see it, in this order.
+    fn emit(&mut self, session: &str, acts: Vec<Act>) {
+        for act in acts {
+            self.emit_one(session, act);
+        }
+        self.tell_summary(session);
+    }
+
+    fn emit_one(&mut self, session: &str, act: Act) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        debug_assert!(!matches!(act.action, StateAction::Unknown(_)), "an action has its type: {:?}", act.action);
+        if !hosted.reduce(&act) || hosted.is_opening() {
+            return;
+        }
+        let envelope = self.sequence.envelope(act.tree.channel(session), act.action, act.origin);
+        self.spread(&envelope.0, "action", &envelope.1);
+    }
+
+    /// An action on the root's tree.
+    fn emit_root(&mut self, action: StateAction) {
+        if ahp::reducers::apply_action_to_root(&mut self.root, &action) == ahp::reducers::ReduceOutcome::Applied {
+            let envelope = self.sequence.envelope(Channel::Root, action, None);
+            self.spread(&envelope.0, "action", &envelope.1);
+        }
+    }
+
+    /// To all that are subscribed to a channel.
+    fn spread(&mut self, channel: &Channel, method: &str, params: &impl Serialize) {
+        let plain = one_message(|out| _ = write::notification(out, method, params));
+        for (to, client) in &self.clients {
+            if client.subscriptions.contains(channel) {
+                self.out.push(AhpOutput::Send { to: *to, message: client.dialect.speak(&plain) });
+            }
+        }
+    }
+
+    fn send_with(&mut self, to: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        let plain = one_message(write);
+        if let Some(client) = self.clients.get(&to) {
+            self.out.push(AhpOutput::Send { to, message: client.dialect.speak(&plain) });
+        }
+    }
+}
+
+/// Without the end of its line.
+fn one_message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut line = Vec::new();
+    write(&mut line);
+    line.pop();
+    line.into()
+}
+
+/// As the protocol writes times.
+fn time(ms: u64) -> String {
+    crate::wire::acp::session::iso_time(ms)
+}

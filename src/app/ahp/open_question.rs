@@ -1,0 +1,53 @@
+//! A question of the agent that waits for an answer, and the options that it has.
+
+use crate::wire::jsonrpc::message::RequestId;
+
+/// A question that has no answer yet.
+#[derive(Clone, Debug)]
+pub struct OpenQuestion {
+    pub turn: String,
+    pub call: String,
+    /// Whether it is about running the call; else the call itself asks the user.
+    pub is_approval: bool,
+    pub options: Vec<QuestionOption>,
+}
+
+#[derive(Clone, Debug)]
+pub struct QuestionOption {
+    pub id: String,
+    pub name: String,
+    pub kind: String,
+}
+
+impl QuestionOption {
+    pub fn allows(&self) -> bool {
+        self.kind.starts_with("allow")
+    }
+}
+
+impl OpenQuestion {
+    /// The option of that name, or the least of its kind.
+    pub fn option(&self, id: Option<&str>, allows: bool) -> Option<&QuestionOption> {
+        let fitting = |it: &&QuestionOption| it.allows() == allows;
+        match id {
+            Some(id) => self.options.iter().filter(fitting).find(|it| it.id == id),
+            None => {
+                let once = self.options.iter().filter(fitting).find(|it| it.kind.ends_with("once"));
+                once.or_else(|| self.options.iter().find(fitting))
+            }
+        }
+    }
+
+    pub fn input_id(&self, id: &RequestId) -> String {
+        format!("{}-{}", self.call, key(id))
+    }
+}
+
+/// As text, for ids of AHP.
+pub fn key(id: &RequestId) -> String {
+    match id {
+        RequestId::Null => "null".to_owned(),
+        RequestId::Number(it) => it.to_string(),
+        RequestId::Text(it) => it.clone(),
+    }
+}

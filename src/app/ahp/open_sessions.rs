@@ -1,0 +1,129 @@
+//! Sessions that exist and are opened for a client: joined where they are open in the agent, else loaded.
+
+use serde_json::{Value, json};
+
+use super::{
+    AhpHost, annotations,
+    errands::HubErrand,
+    hosted_session::{HostedSession, SessionStage},
+    time,
+};
+use crate::wire::jsonrpc::message::RpcError;
+
+impl AhpHost {
+    /// Unless it is opened already.
+    pub(super) fn open_session(&mut self, session: &str) {
+        if self.sessions.contains_key(session) {
+            return;
+        }
+        let hosted = HostedSession::new(session, "", (&time(self.now_ms), self.sequence.last()));
+        self.sessions.insert(session.to_owned(), hosted);
+        match self.folders.contains_key(session) {
+            true => self.attach_session(session),
+            false => self.find_folder(session, None),
+        }
+    }
+
+    fn attach_session(&mut self, session: &str) {
+        if let (Some(it), Some(cwd)) = (self.sessions.get_mut(session), self.folders.get(session)) {
+            it.set_folder(cwd);
+        }
+        self.ask_hub(
+            HubErrand::Attach { session: session.to_owned() },
+            "_castor/session/attach",
+            &json!({ "sessionId": session, "history": true }),
+        );
+    }
+
+    pub(super) fn follow_attach(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+        match outcome {
+            Ok(answer) => self.finish_history(session, &answer),
+            // It is not open.
+            Err(_) if self.folders.contains_key(session) => self.load_session(session),
+            Err(_) => self.fail_opening(session),
+        }
+    }
+
+    fn find_folder(&mut self, session: &str, cursor: Option<&str>) {
+        let params = cursor.map_or_else(|| json!({}), |it| json!({ "cursor": it }));
+        self.ask_hub(HubErrand::FindFolder { session: session.to_owned() }, "session/list", &params);
+    }
+
+    pub(super) fn follow_find(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+        let Ok(list) = outcome else { return self.fail_opening(session) };
+        self.note_rows(&list);
+        match (self.folders.contains_key(session), list.get("nextCursor").and_then(Value::as_str)) {
+            (false, Some(cursor)) => self.find_folder(session, Some(cursor)),
+            // One that nothing was said in may be open, and is in no list.
+            _ => self.attach_session(session),
+        }
+    }
+
+    fn load_session(&mut self, session: &str) {
+        let cwd = self.folders.get(session).cloned().unwrap_or_default();
+        let params = json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] });
+        self.ask_hub(HubErrand::Load { session: session.to_owned() }, "session/load", &params);
+    }
+
+    pub(super) fn follow_load(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+        match outcome {
+            Ok(answer) => self.finish_history(session, &answer),
+            Err(_) => self.fail_opening(session),
+        }
+    }
+
+    /// The history came. A turn that still runs in the agent is another client's, and goes on.
+    fn finish_history(&mut self, session: &str, answer: &Value) {
+        let n_prompts = answer.pointer("/_meta/castor/serve/prompts").and_then(Value::as_u64).unwrap_or_default();
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let active = hosted.active_turn().map(str::to_owned);
+        let ended = match (n_prompts, active) {
+            (0, _) => hosted.end_replayed_turn(),
+            (n, Some(turn)) => {
+                // Those that wait behind it are not in the history: their ends are heard, and nothing else of them.
+                hosted.turn.others.push_back(turn);
+                hosted.turn.others.extend((1..n).map(|it| format!("unseen-{it}")));
+                Vec::new()
+            }
+            (n, None) => {
+                hosted.turn.others.extend((0..n).map(|it| format!("unseen-{it}")));
+                Vec::new()
+            }
+        };
+        self.emit(session, ended);
+        if let Some(hosted) = self.sessions.get_mut(session) {
+            hosted.forget_replayed_times();
+        }
+        self.take_options(session, answer);
+        let params = json!({ "sessionId": session, "get": [annotations::STATE_KEY] });
+        self.ask_hub(HubErrand::ReadState { session: session.to_owned() }, "_castor/session/state", &params);
+    }
+
+    pub(super) fn follow_state(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+        let now = self.now_ms;
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let kept = outcome.ok().and_then(|it| it.get("state")?.get(annotations::STATE_KEY).cloned());
+        if let Some(it) = kept.and_then(|it| serde_json::from_value(it).ok()) {
+            hosted.trees.annotations = it;
+        }
+        hosted.trees.session.annotations = Some(annotations::summary(hosted));
+        hosted.stage = SessionStage::Open;
+        hosted.idle_since_ms = now;
+        hosted.told = hosted.facts();
+        self.finish_opening(session);
+        let errand = HubErrand::Checkpoints { session: session.to_owned() };
+        self.ask_hub(errand, "_castor/session/checkpoints", &json!({ "sessionId": session }));
+    }
+
+    fn fail_opening(&mut self, session: &str) {
+        self.sessions.remove(session);
+        self.finish_opening(session);
+    }
+}
+
+impl HostedSession {
+    fn set_folder(&mut self, cwd: &str) {
+        cwd.clone_into(&mut self.cwd);
+        self.trees.session.working_directories = Some(vec![super::messages::file_uri(cwd)]);
+    }
+}

@@ -1,0 +1,277 @@
+//! Questions of the agent: approvals of calls as confirmations, others as requests for input. The first answer counts.
+
+use ahp::ahp_types::{
+    actions::{ActionOrigin, ChatInputCompletedAction, ChatToolCallConfirmedAction, StateAction},
+    state::{ChatInputAnswer, ChatInputAnswerValue, ChatInputResponseKind},
+};
+use serde_json::{Value, json};
+
+use super::{
+    AhpHost,
+    calls::file_edit,
+    hosted_session::{Act, HostedSession, Tree},
+    open_question::{OpenQuestion, QuestionOption, key},
+};
+use crate::wire::jsonrpc::message::RequestId;
+
+/// The one question of a request for input.
+const QUESTION: &str = "choice";
+
+impl AhpHost {
+    /// `session/request_permission`.
+    pub(super) fn take_question(&mut self, session: &str, id: RequestId, params: &Value) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let Some(turn) = hosted.listening_turn() else {
+            // The others may answer it; what is cancelled is answered by the agent itself.
+            return;
+        };
+        let Some(question) = read_question(params, &turn) else { return };
+        let call = params.get("toolCall").cloned().unwrap_or_default();
+        hosted.turn.part = None;
+        let mut acts = Vec::new();
+        match question.is_approval {
+            true => {
+                acts.extend(hosted.begin_call(&turn, &question.call, &call));
+                acts.push(hosted.ask_approval(&question, &call));
+            }
+            // It may be about something else than a call, as about trust in the folder.
+            false => acts.push(input_request(&question, &id, &call)),
+        }
+        hosted.questions.insert(id.clone(), question);
+        self.emit(session, acts);
+        self.mirror_question(session, &id);
+    }
+
+    /// The session's own list of what waits for the user.
+    fn mirror_question(&mut self, session: &str, id: &RequestId) {
+        let Some(hosted) = self.sessions.get(session) else { return };
+        let Some(question) = hosted.questions.get(id) else { return };
+        let chat = hosted.chat_uri();
+        let request = match question.is_approval {
+            true => json!({
+                "kind": "toolConfirmation", "id": key(id), "chat": chat, "turnId": question.turn,
+                "toolCall": hosted.call_state(&question.call),
+            }),
+            false => {
+                let parts = hosted.trees.chat.active_turn.as_ref().map(|it| json!(it.response_parts));
+                let wanted = question.input_id(id);
+                let parts = parts.as_ref().and_then(Value::as_array).into_iter().flatten();
+                let request = parts.filter_map(|it| it.get("request")).find(|it| it["id"] == wanted.as_str());
+                json!({ "kind": "chatInput", "id": key(id), "chat": chat, "request": request })
+            }
+        };
+        self.emit(session, vec![Act::session(json!({ "type": "session/inputNeededSet", "request": request }))]);
+    }
+
+    /// A client confirms or denies a call.
+    ///
+    /// # Errors
+    /// Why that is not possible, in words.
+    pub(super) fn confirm_call(
+        &mut self,
+        session: &str,
+        action: ChatToolCallConfirmedAction,
+        origin: ActionOrigin,
+    ) -> Result<(), String> {
+        if action.edited_tool_input.is_some() {
+            return Err("castor runs the input as it is; deny the call, and say what to change".to_owned());
+        }
+        let is_it = |it: &OpenQuestion| it.is_approval && it.call == action.tool_call_id && it.turn == action.turn_id;
+        let (id, question) = self.question_of(session, is_it)?;
+        let option = question.option(action.selected_option_id.as_deref(), action.approved);
+        let option = option.ok_or_else(|| "the question has no such option".to_owned())?.id.clone();
+        let act = Act::new(Tree::Chat, StateAction::ChatToolCallConfirmed(action)).by(origin);
+        self.emit(session, vec![act]);
+        self.answer_hub(&id, &json!({ "outcome": { "outcome": "selected", "optionId": option } }));
+        self.close_question(session, &id);
+        Ok(())
+    }
+
+    /// A client answers a request for input.
+    ///
+    /// # Errors
+    /// Why that is not possible, in words.
+    pub(super) fn complete_input(
+        &mut self,
+        session: &str,
+        action: ChatInputCompletedAction,
+        origin: ActionOrigin,
+    ) -> Result<(), String> {
+        let wanted = action.request_id.clone();
+        let Some(hosted) = self.sessions.get(session) else { return Err("there is no such chat".to_owned()) };
+        let mut open = hosted.questions.iter().filter(|it| !it.1.is_approval);
+        let (id, question) = open.find(|(id, it)| it.input_id(id) == wanted).ok_or_else(answered)?;
+        let (id, question) = (id.clone(), question.clone());
+        let outcome = match action.response {
+            ChatInputResponseKind::Accept => {
+                let answers = action.answers.as_ref();
+                let chosen = answers.and_then(|it| it.get(QUESTION)).and_then(chosen_option).map(str::to_owned);
+                let chosen = chosen.or_else(|| hosted.drafted_option(&wanted));
+                let known = chosen.filter(|it| question.options.iter().any(|option| option.id == *it));
+                let option = known.ok_or_else(|| "answer with one of the options".to_owned())?;
+                json!({ "outcome": "selected", "optionId": option })
+            }
+            _ => match question.option(None, false) {
+                Some(it) => json!({ "outcome": "selected", "optionId": it.id }),
+                None => json!({ "outcome": "cancelled" }),
+            },
+        };
+        self.emit(session, vec![Act::new(Tree::Chat, StateAction::ChatInputCompleted(action)).by(origin)]);
+        self.answer_hub(&id, &json!({ "outcome": outcome }));
+        self.close_question(session, &id);
+        Ok(())
+    }
+
+    fn question_of(
+        &self,
+        session: &str,
+        is_it: impl Fn(&OpenQuestion) -> bool,
+    ) -> Result<(RequestId, OpenQuestion), String> {
+        let hosted = self.sessions.get(session);
+        let found = hosted.and_then(|it| it.questions.iter().find(|it| is_it(it.1)));
+        found.map(|(id, it)| (id.clone(), it.clone())).ok_or_else(answered)
+    }
+
+    fn close_question(&mut self, session: &str, id: &RequestId) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        if hosted.questions.remove(id).is_some() {
+            self.emit(session, vec![Act::session(json!({ "type": "session/inputNeededRemoved", "id": key(id) }))]);
+        }
+    }
+
+    /// Another client of the hub answered.
+    pub(super) fn take_other_answer(&mut self, session: &str, id: &RequestId, option: Option<&str>) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let withdrawn = hosted.turn.withdrawn.take().filter(|it| it.0 == *id).map(|it| it.1);
+        let Some(question) = hosted.questions.get(id).cloned().or(withdrawn) else { return };
+        let chosen = question.options.iter().find(|it| Some(it.id.as_str()) == option);
+        let act = match question.is_approval {
+            true => confirmed_elsewhere(&question, chosen),
+            false => input_answered_elsewhere(&question, id, chosen),
+        };
+        self.emit(session, vec![act]);
+        self.close_question(session, id);
+    }
+
+    /// The agent does not wait for answers any more.
+    pub(super) fn withdraw_questions(&mut self, session: &str) {
+        let ids: Vec<RequestId> =
+            self.sessions.get(session).map(|it| it.questions.keys().cloned().collect()).unwrap_or_default();
+        ids.iter().for_each(|it| self.close_question(session, it));
+    }
+
+    /// `$/cancel_request`. If another client answered, that comes right after.
+    pub(super) fn withdraw_question(&mut self, id: &RequestId) {
+        let Some((session, hosted)) = self.sessions.iter_mut().find(|it| it.1.questions.contains_key(id)) else {
+            return;
+        };
+        let session = session.clone();
+        hosted.turn.withdrawn = hosted.questions.get(id).map(|it| (id.clone(), it.clone()));
+        self.close_question(&session, id);
+    }
+}
+
+impl HostedSession {
+    fn ask_approval(&mut self, question: &OpenQuestion, call: &Value) -> Act {
+        let mut action = self.ready_action(&question.turn, &question.call);
+        let contents = call.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+        let reasons = contents.iter().filter_map(|it| it.pointer("/content/text")).filter_map(Value::as_str);
+        let reasons: Vec<&str> = reasons.collect();
+        let edits: Vec<Value> = contents.iter().filter_map(|it| file_edit(&mut self.contents, &self.id, it)).collect();
+        if let Some(action) = action.as_object_mut() {
+            let options = question.options.iter().map(|it| {
+                let kind = if it.allows() { "approve" } else { "deny" };
+                json!({ "id": it.id, "label": it.name, "kind": kind })
+            });
+            action.insert("options".to_owned(), options.collect());
+            action.insert("editable".to_owned(), json!(false));
+            if !reasons.is_empty() {
+                action.insert("confirmationTitle".to_owned(), json!(reasons.join("\n")));
+            }
+            if !edits.is_empty() {
+                action.insert("edits".to_owned(), json!({ "items": edits }));
+            }
+        }
+        Act::chat(action)
+    }
+
+    /// What a client chose before it completed the request.
+    fn drafted_option(&self, request: &str) -> Option<String> {
+        let parts = json!(self.trees.chat.active_turn.as_ref()?.response_parts);
+        let request = parts.as_array()?.iter().filter_map(|it| it.get("request")).find(|it| it["id"] == request)?;
+        request.pointer(&format!("/answers/{QUESTION}/value/value"))?.as_str().map(str::to_owned)
+    }
+}
+
+fn answered() -> String {
+    "the question has an answer already, or was withdrawn".to_owned()
+}
+
+fn chosen_option(answer: &ChatInputAnswer) -> Option<&str> {
+    match answer {
+        ChatInputAnswer::Draft(it) | ChatInputAnswer::Submitted(it) => match &it.value {
+            ChatInputAnswerValue::Selected(it) => Some(&it.value),
+            ChatInputAnswerValue::Text(it) => Some(&it.value),
+            _ => None,
+        },
+        ChatInputAnswer::Skipped(_) => None,
+    }
+}
+
+/// castor's approvals have the input of the call with them; its other questions do not.
+fn read_question(params: &Value, turn: &str) -> Option<OpenQuestion> {
+    let call = params.get("toolCall")?;
+    let text = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let options = params.get("options")?.as_array()?.iter().map(|it| QuestionOption {
+        id: text(it, "optionId"),
+        name: text(it, "name"),
+        kind: text(it, "kind"),
+    });
+    Some(OpenQuestion {
+        turn: turn.to_owned(),
+        call: text(call, "toolCallId"),
+        is_approval: call.get("rawInput").is_some(),
+        options: options.collect(),
+    })
+}
+
+fn input_request(question: &OpenQuestion, id: &RequestId, call: &Value) -> Act {
+    let words = call.pointer("/content/0/content/text").and_then(Value::as_str);
+    let title = call.get("title").and_then(Value::as_str).unwrap_or_default();
+    let options: Vec<Value> = question.options.iter().map(|it| json!({ "id": it.id, "label": it.name })).collect();
+    let request = json!({
+        "id": question.input_id(id), "message": words.unwrap_or(title),
+        "questions": [
+            { "kind": "single-select", "id": QUESTION, "message": title, "required": true, "options": options },
+        ],
+    });
+    Act::chat(json!({ "type": "chat/inputRequested", "request": request }))
+}
+
+fn confirmed_elsewhere(question: &OpenQuestion, chosen: Option<&QuestionOption>) -> Act {
+    let approved = chosen.is_some_and(QuestionOption::allows);
+    let mut action = json!({
+        "type": "chat/toolCallConfirmed", "turnId": question.turn, "toolCallId": question.call, "approved": approved,
+    });
+    if let Some(action) = action.as_object_mut() {
+        match approved {
+            true => action.insert("confirmed".to_owned(), json!("user-action")),
+            false => action.insert("reason".to_owned(), json!("denied")),
+        };
+        if let Some(it) = chosen {
+            action.insert("selectedOptionId".to_owned(), json!(it.id));
+        }
+    }
+    Act::chat(action)
+}
+
+fn input_answered_elsewhere(question: &OpenQuestion, id: &RequestId, chosen: Option<&QuestionOption>) -> Act {
+    let request = question.input_id(id);
+    Act::chat(match chosen {
+        Some(it) => json!({
+            "type": "chat/inputCompleted", "requestId": request, "response": "accept",
+            "answers": { QUESTION: { "state": "submitted", "value": { "kind": "selected", "value": it.id } } },
+        }),
+        None => json!({ "type": "chat/inputCompleted", "requestId": request, "response": "cancel" }),
+    })
+}

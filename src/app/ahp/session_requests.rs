@@ -1,0 +1,235 @@
+//! Requests about sessions: the list, new ones, their options before they begin, and their end.
+
+use ahp::ahp_types::{
+    commands::{CreateSessionParams, ListSessionsResult, SessionConfigCompletionsResult},
+    errors::ahp_error_codes as codes,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    AhpHost,
+    channel::{Channel, PROVIDER},
+    client_requests::{ClientRefusal, HostCall},
+    config,
+    content::place_of,
+    errands::{HubErrand, ListPage, WaitingClient},
+    hosted_session::{HostedSession, SessionStage},
+    messages::path_of,
+    time,
+};
+use crate::wire::jsonrpc::message::RpcError;
+
+impl ListPage {
+    /// Of the client's params; a cursor of the host's is `SKIP:AGENTS-CURSOR`.
+    fn read(params: &Value) -> Result<Self, ClientRefusal> {
+        let limit = params["limit"].as_u64().and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
+        let Some(cursor) = params["cursor"].as_str() else { return Ok(Self { cursor: None, skip: 0, limit }) };
+        let unknown = || ClientRefusal::params("the cursor is none of castor's; send nextCursor of the last answer");
+        let (skip, cursor) = cursor.split_once(':').ok_or_else(unknown)?;
+        let skip = skip.parse().map_err(|_| unknown())?;
+        Ok(Self { cursor: Some(cursor.to_owned()).filter(|it| !it.is_empty()), skip, limit })
+    }
+
+    fn next(&self, n_rows: usize, next: Option<&str>) -> Option<String> {
+        let end = self.limit.map_or(n_rows, |it| self.skip.saturating_add(it));
+        match end < n_rows {
+            true => Some(format!("{end}:{}", self.cursor.as_deref().unwrap_or_default())),
+            false => next.map(|it| format!("0:{it}")),
+        }
+    }
+}
+
+impl AhpHost {
+    pub(super) fn list_sessions(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        let page = ListPage::read(call.params)?;
+        let mut params = json!({});
+        if let (Some(cursor), Some(params)) = (&page.cursor, params.as_object_mut()) {
+            params.insert("cursor".to_owned(), json!(cursor));
+        }
+        self.ask_hub(HubErrand::List { asker: call.asker(), page }, "session/list", &params);
+        Ok(())
+    }
+
+    pub(super) fn follow_list(&mut self, asker: &WaitingClient, page: &ListPage, outcome: Result<Value, RpcError>) {
+        let list = match outcome {
+            Ok(it) => it,
+            Err(it) => return self.refuse(asker, &ClientRefusal::of_agent(&it)),
+        };
+        let rows = self.note_rows(&list);
+        let next_cursor = page.next(rows.len(), list.get("nextCursor").and_then(Value::as_str));
+        let rows = rows.iter().skip(page.skip).take(page.limit.unwrap_or(usize::MAX));
+        let items = rows.map(|it| self.summary_of_row(it)).collect();
+        self.answer(asker, &ListSessionsResult { next_cursor, items });
+    }
+
+    /// Remembers where sessions are.
+    pub(super) fn note_rows(&mut self, list: &Value) -> Vec<Value> {
+        let rows = list["sessions"].as_array().cloned().unwrap_or_default();
+        for it in &rows {
+            if let (Some(id), Some(cwd)) = (it["sessionId"].as_str(), it["cwd"].as_str()) {
+                self.folders.insert(id.to_owned(), cwd.to_owned());
+            }
+        }
+        rows
+    }
+
+    pub(super) fn create_session(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        let params =
+            CreateSessionParams::deserialize(call.params).map_err(|it| ClientRefusal::params(&it.to_string()))?;
+        let Some(Channel::Session(session)) = Channel::read(&params.channel) else {
+            return Err(ClientRefusal::params("channel is ahp-session:/ID, with letters, digits, - and _ in the ID"));
+        };
+        if params.provider.as_deref().is_some_and(|it| it != PROVIDER) {
+            return Err(ClientRefusal::new(codes::PROVIDER_NOT_FOUND, "castor has one provider, castor"));
+        }
+        if self.sessions.contains_key(&session) || self.folders.contains_key(&session) {
+            return Err(ClientRefusal::new(codes::SESSION_ALREADY_EXISTS, "there is a session with that URI"));
+        }
+        let folder = params.working_directories.as_ref().and_then(|it| it.first());
+        let cwd = match folder {
+            Some(uri) => path_of(uri).ok_or_else(|| ClientRefusal::params("a working directory is a file: URI"))?,
+            None => self.ground.folder.clone(),
+        };
+        let wanted = json!({ "cwd": cwd, "mcpServers": [], "_meta": { "castor": { "sessionId": session } } });
+        let config = params.config.filter(|it| !it.is_empty()).map(|it| json!(it));
+        self.folders.insert(session.clone(), cwd);
+        self.ask_hub(HubErrand::Create { asker: call.asker(), session, config }, "session/new", &wanted);
+        Ok(())
+    }
+
+    pub(super) fn follow_create(
+        &mut self,
+        asker: WaitingClient,
+        session: String,
+        config: Option<Value>,
+        outcome: Result<Value, RpcError>,
+    ) {
+        let answer = match outcome {
+            Ok(it) => it,
+            Err(it) => {
+                self.folders.remove(&session);
+                return self.refuse(&asker, &ClientRefusal::of_agent(&it));
+            }
+        };
+        let cwd = self.folders.get(&session).cloned().unwrap_or_default();
+        let mut hosted = HostedSession::new(&session, &cwd, (&time(self.now_ms), self.sequence.last()));
+        hosted.idle_since_ms = self.now_ms;
+        self.sessions.insert(session.clone(), hosted);
+        self.take_options(&session, &answer);
+        match config {
+            Some(config) => {
+                let params = json!({ "sessionId": session, "config": config });
+                self.ask_hub(HubErrand::Configure { asker, session }, "_castor/session/update", &params);
+            }
+            None => self.finish_creation(&asker, &session),
+        }
+    }
+
+    pub(super) fn follow_configure(&mut self, asker: WaitingClient, session: &str, outcome: Result<Value, RpcError>) {
+        match outcome {
+            Ok(answer) => {
+                self.take_options(session, &answer);
+                self.finish_creation(&asker, session);
+            }
+            Err(it) => {
+                self.sessions.remove(session);
+                self.folders.remove(session);
+                self.ask_hub(HubErrand::Nothing, "session/delete", &json!({ "sessionId": session }));
+                self.finish_opening(session);
+                self.refuse(&asker, &ClientRefusal::of_agent(&it));
+            }
+        }
+    }
+
+    fn finish_creation(&mut self, asker: &WaitingClient, session: &str) {
+        if let Some(it) = self.sessions.get_mut(session) {
+            it.stage = SessionStage::Open;
+        }
+        self.answer(asker, &Value::Null);
+        self.tell_added(session);
+        self.finish_opening(session);
+    }
+
+    /// A session of which something was said is archived, and can be had back; an empty one is deleted.
+    pub(super) fn dispose_session(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        let uri = call.text("channel")?;
+        let Some(Channel::Session(session)) = Channel::read(&uri) else { return Err(ClientRefusal::no_channel(&uri)) };
+        let is_empty = self
+            .sessions
+            .get(&session)
+            .is_some_and(|it| it.trees.chat.turns.is_empty() && it.active_turn().is_none() && !it.is_opening());
+        let method = if is_empty { "session/delete" } else { "session/archive" };
+        let params = json!({ "sessionId": session });
+        self.ask_hub(HubErrand::Dispose { asker: call.asker(), session }, method, &params);
+        Ok(())
+    }
+
+    pub(super) fn follow_dispose(&mut self, asker: &WaitingClient, session: &str, outcome: Result<Value, RpcError>) {
+        if let Err(it) = outcome {
+            return self.refuse(asker, &ClientRefusal::of_agent(&it));
+        }
+        self.sessions.remove(session);
+        self.folders.remove(session);
+        for client in self.clients.values_mut() {
+            client.subscriptions.retain(|it| it.session() != Some(session));
+        }
+        self.answer(asker, &Value::Null);
+        self.tell_removed(session);
+    }
+
+    pub(super) fn resolve_config(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        let cwd = match call.params["workingDirectory"].as_str() {
+            Some(uri) => path_of(uri).ok_or_else(|| ClientRefusal::params("workingDirectory is a file: URI"))?,
+            None => self.ground.folder.clone(),
+        };
+        let wanted = Some(call.params["config"].clone()).filter(Value::is_object);
+        let errand = HubErrand::Resolve { asker: call.asker(), wanted };
+        self.ask_hub(errand, "_castor/options/list", &json!({ "cwd": cwd }));
+        Ok(())
+    }
+
+    pub(super) fn follow_resolve(
+        &mut self,
+        asker: &WaitingClient,
+        wanted: Option<Value>,
+        outcome: Result<Value, RpcError>,
+    ) {
+        match outcome {
+            Ok(answer) => {
+                let options = config::read_options(&answer).unwrap_or_default();
+                let result = config::resolved(&options, wanted.as_ref().and_then(Value::as_object));
+                self.answer(asker, &result);
+            }
+            Err(it) => self.refuse(asker, &ClientRefusal::of_agent(&it)),
+        }
+    }
+
+    /// All values are in the schema.
+    pub(super) fn complete_config(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        self.answer(&call.asker(), &SessionConfigCompletionsResult { items: Vec::new() });
+        Ok(())
+    }
+
+    /// All turns are in the state already.
+    pub(super) fn fetch_turns(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        if call.params["cursor"].is_string() {
+            return Err(ClientRefusal::params("there is no such cursor: all turns are in the chat's state"));
+        }
+        self.answer(&call.asker(), &json!({}));
+        Ok(())
+    }
+
+    /// What the trees name by a URI of the host's own. Files of the machine are not read for clients.
+    pub(super) fn read_content(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+        let uri = call.text("uri")?;
+        let found = place_of(&uri).and_then(|(session, number)| self.sessions.get(session)?.contents.read(number));
+        let missing = || match uri.starts_with("file:") {
+            true => ClientRefusal::new(codes::PERMISSION_DENIED, "castor reads no files for clients"),
+            false => ClientRefusal::new(codes::NOT_FOUND, "there is no such content, or it is kept no longer"),
+        };
+        let found = found.ok_or_else(missing)?;
+        self.answer(&call.asker(), &found);
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! Summaries of sessions: in lists, and as the root's clients learn that they changed.
+
+use ahp::ahp_types::{
+    ROOT_RESOURCE_URI,
+    notifications::{PartialSessionSummary, SessionAddedParams, SessionRemovedParams, SessionSummaryChangedParams},
+    state::{SessionChatSummary, SessionStatus, SessionSummary},
+};
+use serde_json::Value;
+
+use super::{
+    AhpHost,
+    channel::{Channel, PROVIDER},
+    hosted_session::{Act, HostedSession, SummaryFacts},
+    messages::file_uri,
+};
+
+impl HostedSession {
+    fn summary(&self) -> SessionSummary {
+        let session = &self.trees.session;
+        SessionSummary {
+            provider: PROVIDER.to_owned(),
+            title: session.title.clone(),
+            status: session.status,
+            activity: session.activity.clone(),
+            origin: None,
+            project: None,
+            working_directories: session.working_directories.clone(),
+            annotations: Some(super::annotations::summary(self)),
+            resource: Channel::Session(self.id.clone()).uri(),
+            created_at: self.created_at.clone(),
+            modified_at: self.trees.chat.modified_at.clone(),
+            changes: None,
+            meta: None,
+            chats: Some(vec![self.chat_summary()]),
+            default_chat: Some(self.chat_uri()),
+        }
+    }
+
+    fn chat_summary(&self) -> SessionChatSummary {
+        SessionChatSummary {
+            resource: self.chat_uri(),
+            title: self.trees.chat.title.clone(),
+            origin: None,
+            interactivity: None,
+            status: Some(self.trees.chat.status),
+            changes: None,
+        }
+    }
+}
+
+impl AhpHost {
+    /// A row of the agent's list; of a session that is open here the host knows more.
+    pub(super) fn summary_of_row(&self, row: &Value) -> SessionSummary {
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let id = text("sessionId");
+        if let Some(it) = self.sessions.get(&id).filter(|it| !it.is_opening()) {
+            return it.summary();
+        }
+        let chat = Channel::Chat(id.clone()).uri();
+        let status = (SessionStatus::Idle | SessionStatus::IsRead).bits();
+        let chats = vec![SessionChatSummary {
+            resource: chat.clone(),
+            title: text("title"),
+            origin: None,
+            interactivity: None,
+            status: Some(status),
+            changes: None,
+        }];
+        SessionSummary {
+            provider: PROVIDER.to_owned(),
+            title: text("title"),
+            status,
+            activity: None,
+            origin: None,
+            project: None,
+            working_directories: Some(vec![file_uri(&text("cwd"))]),
+            annotations: None,
+            resource: Channel::Session(id).uri(),
+            // The list has no other time.
+            created_at: text("updatedAt"),
+            modified_at: text("updatedAt"),
+            changes: None,
+            meta: None,
+            chats: Some(chats),
+            default_chat: Some(chat),
+        }
+    }
+
+    pub(super) fn tell_added(&mut self, session: &str) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        hosted.told = hosted.facts();
+        let params = SessionAddedParams { channel: ROOT_RESOURCE_URI.to_owned(), summary: hosted.summary() };
+        self.spread(&Channel::Root, "root/sessionAdded", &params);
+    }
+
+    pub(super) fn tell_removed(&mut self, session: &str) {
+        let session = Channel::Session(session.to_owned()).uri();
+        let params = SessionRemovedParams { channel: ROOT_RESOURCE_URI.to_owned(), session };
+        self.spread(&Channel::Root, "root/sessionRemoved", &params);
+    }
+
+    /// After actions: the session's status follows its chat's, and the root's clients learn what is new.
+    pub(super) fn tell_summary(&mut self, session: &str) {
+        let Some(hosted) = self.sessions.get_mut(session).filter(|it| !it.is_opening()) else { return };
+        let (status, modified_at) = (hosted.trees.chat.status, hosted.trees.chat.modified_at.clone());
+        let follows = hosted.trees.session.chats.iter().all(|it| it.status == status && it.modified_at == modified_at);
+        hosted.trees.session.status = status;
+        if !follows {
+            let changes = serde_json::json!({ "status": status, "modifiedAt": modified_at });
+            let chat = hosted.chat_uri();
+            let action = serde_json::json!({ "type": "session/chatUpdated", "chat": chat, "changes": changes });
+            self.emit_one(session, Act::session(action));
+        }
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let (before, now) = (std::mem::take(&mut hosted.told), hosted.facts());
+        hosted.told = now.clone();
+        if before == now {
+            return;
+        }
+        let changes = changes_between(&before, &now, hosted);
+        let params = SessionSummaryChangedParams {
+            channel: ROOT_RESOURCE_URI.to_owned(),
+            session: Channel::Session(session.to_owned()).uri(),
+            changes,
+        };
+        self.spread(&Channel::Root, "root/sessionSummaryChanged", &params);
+    }
+}
+
+fn changes_between(before: &SummaryFacts, now: &SummaryFacts, hosted: &HostedSession) -> PartialSessionSummary {
+    let is_other_chat = before.title != now.title || before.status != now.status;
+    let annotations = (before.n_annotations != now.n_annotations).then(|| super::annotations::summary(hosted));
+    PartialSessionSummary {
+        provider: None,
+        title: (before.title != now.title).then(|| now.title.clone()),
+        status: (before.status != now.status).then_some(now.status),
+        activity: (before.activity != now.activity).then(|| now.activity.clone().unwrap_or_default()),
+        origin: None,
+        project: None,
+        working_directories: None,
+        annotations,
+        resource: None,
+        created_at: None,
+        modified_at: (before.modified_at != now.modified_at).then(|| now.modified_at.clone()),
+        changes: None,
+        meta: None,
+        chats: is_other_chat.then(|| vec![hosted.chat_summary()]),
+        default_chat: None,
+    }
+}

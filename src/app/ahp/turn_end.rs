@@ -1,0 +1,164 @@
+//! The end of a turn: its outcome and what it took, and then what waits for it.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    AhpHost,
+    errands::HubErrand,
+    hosted_session::{Act, HostedSession, SessionStage},
+};
+use crate::wire::jsonrpc::message::RpcError;
+
+/// How a prompt ended.
+pub enum TurnOutcome<'a> {
+    /// The answer to it.
+    Answer(&'a Value),
+    Failed(&'a RpcError),
+    /// Of another client's: the stop reason.
+    Told(Option<&'a str>, Option<&'a str>),
+}
+
+/// Stop reasons that a user would not expect, and what is said of them.
+const STOPS: &[(&str, &str)] = &[
+    ("max_tokens", "The turn ended at a limit of tokens."),
+    ("max_turn_requests", "The turn ended at a limit of requests, time or money."),
+    ("refusal", "The provider stopped the answer."),
+];
+
+impl AhpHost {
+    /// A prompt of the host's own is answered.
+    pub(super) fn end_prompt(&mut self, session: &str, turn: &str, outcome: &TurnOutcome<'_>) {
+        match self.sessions.get(session).is_some_and(|it| it.active_turn() == Some(turn)) {
+            true => self.end_turn(session, outcome),
+            false => self.end_draining(session),
+        }
+    }
+
+    /// The prompt of another client ended, which is the first of those.
+    pub(super) fn end_other_prompt(&mut self, session: &str, outcome: &TurnOutcome<'_>) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        match hosted.turn.others.pop_front() {
+            Some(turn) if hosted.active_turn() == Some(turn.as_str()) => self.end_turn(session, outcome),
+            // It was cancelled here before it ran, or while it did.
+            Some(turn) => {
+                let gone = json!({ "type": "chat/pendingMessageRemoved", "kind": "queued", "id": turn });
+                self.emit(session, vec![Act::chat(gone)]);
+                self.end_draining(session);
+            }
+            None => self.end_draining(session),
+        }
+    }
+
+    /// What was cancelled is over: what comes now is of the turn that runs.
+    pub(super) fn end_draining(&mut self, session: &str) {
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        hosted.turn.n_draining = hosted.turn.n_draining.saturating_sub(1);
+        self.follow_end(session);
+    }
+
+    pub(super) fn end_turn(&mut self, session: &str, outcome: &TurnOutcome<'_>) {
+        let now = self.now_ms;
+        self.withdraw_questions(session);
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        let acts = hosted.end_acts(outcome, now);
+        self.emit(session, acts);
+        self.follow_end(session);
+    }
+
+    /// What waits for the end of a turn.
+    fn follow_end(&mut self, session: &str) {
+        let Some(hosted) = self.sessions.get(session) else { return };
+        if hosted.active_turn().is_none() && hosted.turn.n_draining == 0 && hosted.stage == SessionStage::Open {
+            if hosted.turn.is_stale {
+                self.read_history_anew(session);
+            }
+            self.read_changes(session);
+        }
+        self.start_waiting(session);
+    }
+
+    /// The agent ended. What ran in it ended with an error; sessions are opened again when they are needed.
+    pub(super) fn mark_dormant(&mut self, why: &str) {
+        let ids: Vec<String> = self.sessions.keys().cloned().collect();
+        for session in ids {
+            let Some(hosted) = self.sessions.get_mut(&session) else { continue };
+            if hosted.is_opening() {
+                // The answer to its request says so.
+                continue;
+            }
+            hosted.stage = SessionStage::Dormant;
+            hosted.turn.n_draining = 0;
+            let others = std::mem::take(&mut hosted.turn.others);
+            let error = RpcError { code: 0, message: why.to_owned(), data: None };
+            if hosted.active_turn().is_some_and(|it| others.iter().any(|other| other == it)) {
+                self.end_turn(&session, &TurnOutcome::Failed(&error));
+            }
+            let gone =
+                |id: &String| Act::chat(json!({ "type": "chat/pendingMessageRemoved", "kind": "queued", "id": id }));
+            self.emit(&session, others.iter().map(gone).collect());
+        }
+    }
+
+    /// After an answer: what the session changed in files.
+    fn read_changes(&mut self, session: &str) {
+        let errand = HubErrand::Checkpoints { session: session.to_owned() };
+        self.ask_hub(errand, "_castor/session/checkpoints", &json!({ "sessionId": session }));
+    }
+}
+
+impl HostedSession {
+    fn end_acts(&mut self, outcome: &TurnOutcome<'_>, now_ms: u64) -> Vec<Act> {
+        let Some(turn) = self.active_turn().map(str::to_owned) else { return Vec::new() };
+        let duration = now_ms.saturating_sub(self.turn.started_ms);
+        let mut res = Vec::new();
+        if self.trees.session.activity.is_some() {
+            res.push(Act::session(json!({ "type": "session/activityChanged" })));
+        }
+        if let Some(usage) = self.usage_of(outcome) {
+            res.push(Act::chat(json!({ "type": "chat/usage", "turnId": turn, "usage": usage })));
+        }
+        let (reason, error) = match outcome {
+            TurnOutcome::Answer(it) => (it.get("stopReason").and_then(Value::as_str), None),
+            TurnOutcome::Failed(it) => (None, Some(it.message.as_str())),
+            TurnOutcome::Told(reason, error) => (*reason, *error),
+        };
+        let words = STOPS.iter().find(|it| Some(it.0) == reason).map(|it| it.1);
+        res.extend(words.map(|it| notification_part(&turn, it)));
+        res.push(Act::chat(match (reason, error) {
+            (_, Some(why)) => json!({
+                "type": "chat/error", "turnId": turn, "duration": duration,
+                "part": { "kind": "error", "error": { "errorType": "agent", "message": why } },
+            }),
+            (Some("cancelled"), None) => json!({ "type": "chat/turnCancelled", "turnId": turn, "duration": duration }),
+            _ => json!({ "type": "chat/turnComplete", "turnId": turn, "duration": duration }),
+        }));
+        self.turn.part = None;
+        res
+    }
+
+    fn usage_of(&self, outcome: &TurnOutcome<'_>) -> Option<Value> {
+        let TurnOutcome::Answer(answer) = outcome else { return None };
+        let tokens = |name: &str| answer.pointer(&format!("/usage/{name}")).and_then(Value::as_i64);
+        let of_castor =
+            [("context", self.turn.context.clone()), ("cost", answer.pointer("/_meta/castor/cost").cloned())];
+        let of_castor = present(of_castor);
+        let meta = (!of_castor.is_empty()).then(|| json!({ "castor": of_castor }));
+        let members = present([
+            ("inputTokens", tokens("inputTokens").map(Value::from)),
+            ("outputTokens", tokens("outputTokens").map(Value::from)),
+            ("cacheReadTokens", tokens("cachedReadTokens").map(Value::from)),
+            ("_meta", meta),
+        ]);
+        (!members.is_empty()).then(|| Value::Object(members))
+    }
+}
+
+fn present<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    members.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect()
+}
+
+/// A message of castor itself in an answer.
+pub fn notification_part(turn: &str, text: &str) -> Act {
+    let part = json!({ "kind": "systemNotification", "content": text });
+    Act::chat(json!({ "type": "chat/responsePart", "turnId": turn, "part": part }))
+}
