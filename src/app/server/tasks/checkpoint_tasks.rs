@@ -48,29 +48,21 @@ async fn block<T: Send + 'static, E: ToString>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|it| Err(it.to_string()))
 }
 
-/// The first look at the roots. On a thread of its own: it yields to all others.
-pub fn open_checkpoints(task: EffectTask) {
+/// The first look at the roots. Blocks.
+pub fn open_checkpoints(task: &EffectTask) {
     let Some(checkpoints) = task.resources.files.checkpoints.clone() else { return };
-    let work = move || {
-        // A thread that cannot yield looks all the same.
-        _ = rustix::process::setpriority_process(None, 10);
-        let cancel = task.cancel.clone();
-        let look = std::panic::AssertUnwindSafe(|| checkpoints.open(&|| cancel.is_cancelled()));
-        let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
-        let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
-        let (notices, result) = match result {
-            Ok(it) => (it.notices, Ok(it.held)),
-            Err(why) => (Vec::new(), Err(why)),
-        };
-        // The loop is gone only at exit.
-        for it in notices {
-            _ = task.answers.blocking_send(task.event(Input::Notice(it)));
-        }
-        _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
+    let look = std::panic::AssertUnwindSafe(|| checkpoints.open(&|| task.cancel.is_cancelled()));
+    let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
+    let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
+    let (notices, result) = match result {
+        Ok(it) => (it.notices, Ok(it.held)),
+        Err(why) => (Vec::new(), Err(why)),
     };
-    if let Err(it) = std::thread::Builder::new().name("castor-checkpoints".to_owned()).spawn(work) {
-        tracing::warn!("the roots are looked at with the first call: {it}");
+    // The loop is gone only at exit.
+    for it in notices {
+        _ = task.answers.blocking_send(task.event(Input::Notice(it)));
     }
+    _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
 }
 
 pub async fn take_checkpoint(task: EffectTask, id: CheckpointId, scope: Scope) {

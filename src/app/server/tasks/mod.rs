@@ -7,6 +7,7 @@ pub mod effect_task;
 pub mod host_call;
 pub mod jobs;
 pub mod pending_chores;
+mod queues;
 pub mod redact_output;
 pub mod server_login;
 pub mod store_requests;

@@ -4,14 +4,11 @@ use std::{
     fs::File,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use futures_util::FutureExt;
-use tokio::{
-    runtime::Handle,
-    sync::mpsc::{Sender, UnboundedSender, unbounded_channel},
-};
+use tokio::{runtime::Handle, sync::mpsc::Sender};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -21,6 +18,7 @@ use super::{
     host_call::call_host,
     jobs::{CompletionJob, EffectJob, Job, Workers},
     pending_chores::{self, FileWrite},
+    queues::Queues,
     redact_output, server_login,
     truncate_output::truncate_output,
     worker::Worker,
@@ -67,8 +65,7 @@ pub struct Threads {
     models: Handle,
     /// All other leaves: one that takes its thread's time, as it does to start a process, does not hold up the loop.
     leaves: Worker,
-    /// What is to be written into the user's own files.
-    saves: OnceLock<UnboundedSender<FileWrite>>,
+    queues: Queues,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
     /// What the loop takes whatever the client does.
@@ -83,7 +80,8 @@ impl Threads {
         (answers, control): (Sender<Event>, Sender<Event>),
         models: Handle,
     ) -> Self {
-        Self { tools, groups, models, leaves: Worker::new("castor-leaves"), saves: OnceLock::new(), answers, control }
+        let leaves = Worker::new("castor-leaves");
+        Self { tools, groups, models, leaves, queues: Queues::default(), answers, control }
     }
 
     fn start_effect(&self, job: EffectJob) {
@@ -106,7 +104,7 @@ impl Threads {
                 let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output, host };
                 self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
             }
-            Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(task),
+            Effect::OpenCheckpoints => self.queues.look(task),
             Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(task, id, scope)),
             Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(task, id)),
             Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(task, order)),
@@ -198,14 +196,8 @@ impl Threads {
     }
 
     /// One after the other, as they were started: what was allowed may be taken back at once.
-    fn queue_save(&self, write: FileWrite) {
-        let saves = self.saves.get_or_init(|| {
-            let (sender, writes) = unbounded_channel();
-            self.leaves.spawn(pending_chores::run_saves(writes, self.control.clone()));
-            sender
-        });
-        // The task is gone only at exit.
-        _ = saves.send(write);
+    fn save(&self, write: FileWrite) {
+        self.queues.save(write, &self.leaves, &self.control);
     }
 
     /// What only blocks has threads of its own.
@@ -276,10 +268,10 @@ impl Workers for Threads {
             }
             Job::Stash { file, text } => self.spawn_chore(pending_chores::stash(file, text)),
             Job::SavePolicy { home, folder, lasting } => {
-                self.queue_save(Box::new(move || saved::add(&home, &folder, &lasting)))
+                self.save(Box::new(move || saved::add(&home, &folder, &lasting)))
             }
             Job::SaveSandboxGrant { home, folder, grant, holds } => {
-                self.queue_save(Box::new(move || saved::save_grant(&home, &folder, &grant, holds)));
+                self.save(Box::new(move || saved::save_grant(&home, &folder, &grant, holds)));
             }
             Job::SaveState(it) => {
                 let (events, session) = (self.control.clone(), it.session.clone());
