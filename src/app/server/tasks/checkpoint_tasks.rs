@@ -53,6 +53,10 @@ pub fn open_checkpoints(task: &EffectTask) {
     let Some(checkpoints) = task.resources.files.checkpoints.clone() else { return };
     let look = std::panic::AssertUnwindSafe(|| checkpoints.open(&|| task.cancel.is_cancelled()));
     let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
+    // Its session is closed, and one that is opened again would take the answer for its own.
+    if task.cancel.is_cancelled() {
+        return;
+    }
     let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
     let (notices, result) = match result {
         Ok(it) => (it.notices, Ok(it.held)),
