@@ -323,7 +323,13 @@ class Window {
   /** Chooses in the menu of the right button. */
   async menu(locator, label) {
     await locator.click({ button: "right" });
-    await this.page.locator(".monaco-menu .action-item", { hasText: label }).first().click();
+    const item = this.page.locator(".monaco-menu .action-item", { hasText: label }).first();
+    await item.waitFor();
+    // In its first moments a menu ignores the mouse: the click that opened it is to choose nothing.
+    await until("the menu takes the click", async () => {
+      await item.click({ timeout: 1000 }).catch(() => {});
+      return !(await item.isVisible());
+    });
   }
 
   async editorAction(label) {
