@@ -19,6 +19,8 @@ use crate::{
 
 /// Tells the service not to look for a signature on a call that another model made.
 const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
+/// As much as the first requests of most sessions take, so that a body grows seldom.
+const USUAL_BYTES: usize = 32 << 10;
 
 /// The whole body of a request. The contents come last: the next request begins as this one did, and what the service
 /// keeps of it can be used again.
@@ -40,7 +42,8 @@ pub fn body(request: &ModelRequest, knows_ids: bool) -> Vec<u8> {
 /// What comes before the contents: system instruction, tools, parameters; each only where there is one. Nothing here
 /// changes from turn to turn.
 fn head(request: &ModelRequest) -> Vec<u8> {
-    let mut out = vec![b'{'];
+    let mut out = Vec::with_capacity(USUAL_BYTES);
+    out.push(b'{');
     if !request.system.is_empty() {
         let parts = [Text { text: &request.system, thought_signature: None }];
         push_member(&mut out, "systemInstruction", &Content { role: "user", parts: &parts });
