@@ -29,10 +29,7 @@ use crate::{
     engine::{session::commands::reads_definitions, step::Input},
     world::{
         secrets::Env,
-        workspace::{
-            folder_config::FolderConfig,
-            watched_files::{WatchedKind, changed_files},
-        },
+        workspace::{folder_config::FolderConfig, watched_files::WatchedKind},
     },
 };
 
@@ -76,10 +73,7 @@ fn look(live: &mut LiveSession, env: &Env) -> Option<ChangedFiles> {
     if live.session.is_busy() || is_undecided || live.definitions.is_fixed {
         return None;
     }
-    let now = live.watched_files(env);
-    let before = live.definitions.stamp.replace(now.clone())?;
-    let changed = changed_files(&before, &now);
-    (!changed.is_empty()).then_some(changed)
+    Some(live.changed_files(env)).filter(|it| !it.is_empty())
 }
 
 /// Asks about files that are others than those that the user trusted. Whether they are asked.

@@ -9,6 +9,7 @@ use crate::{
     base::{
         ids::{EffectId, PromptId, SessionId},
         money::Money,
+        path::AbsPath,
     },
     engine::{
         session::{Session, file_commands::OfferedCommand},
@@ -22,7 +23,7 @@ use crate::{
     world::{
         secrets::Env,
         store::SessionLog,
-        workspace::watched_files::{WatchedFile, watched_files},
+        workspace::watched_files::{WatchedFiles, WatchedKind},
     },
 };
 
@@ -49,8 +50,8 @@ pub struct LiveSession {
 /// How far files that it goes by were looked at.
 #[derive(Default)]
 pub struct DefinitionState {
-    /// The files as they were; `None`: nobody looked yet.
-    pub stamp: Option<Vec<WatchedFile>>,
+    /// `None`: nobody looked yet.
+    pub watched: Option<WatchedFiles>,
     /// They stay what they were when the session began.
     pub is_fixed: bool,
     /// What the session was built from; `None`: of a sub-agent.
@@ -121,11 +122,14 @@ impl LiveSession {
     /// It was built: what its files say from now on is news.
     pub fn begin_watching(&mut self, env: &Env, basis: SessionBasis) {
         self.definitions.basis = Some(Box::new(basis));
-        self.definitions.stamp = Some(self.watched_files(env));
+        let memory = &self.resources.model_input.memory;
+        self.definitions.watched = Some(WatchedFiles::new(env, &self.resources.cwd, memory));
     }
 
-    pub fn watched_files(&self, env: &Env) -> Vec<WatchedFile> {
-        watched_files(env, &self.resources.cwd, &self.resources.model_input.memory)
+    /// What changed since the last look at its files.
+    pub fn changed_files(&mut self, env: &Env) -> Vec<(WatchedKind, AbsPath)> {
+        let memory = &self.resources.model_input.memory;
+        self.definitions.watched.as_mut().map(|it| it.changes(env, memory)).unwrap_or_default()
     }
 
     /// A prompt is to end with a report on its files.

@@ -1,6 +1,6 @@
 //! Files of a folder and those below it, by the end of their names.
 
-use std::{collections::BTreeMap, io};
+use std::io;
 
 use crate::{
     base::path::AbsPath,
@@ -9,27 +9,6 @@ use crate::{
 
 /// More files of one kind count as unreadable, all that is over.
 pub const MAX_FILES: usize = 200;
-
-/// Looks that belong together: in a folder that is not there, none of them looks. Nearly all places where something could be
-/// lie in a few folders that few users have.
-#[derive(Default)]
-pub struct SharedLook {
-    folders: BTreeMap<AbsPath, bool>,
-}
-
-impl SharedLook {
-    /// Whether the folder of this path is there.
-    pub fn may_have(&mut self, path: &AbsPath) -> bool {
-        let Some(folder) = path.parent() else { return true };
-        *self.folders.entry(folder).or_insert_with_key(|it| disk::metadata(it).is_ok_and(|it| it.is_dir))
-    }
-
-    /// Those that can be read.
-    pub fn files_below(&mut self, folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
-        let all = if self.may_have(folder) { files_below(folder, end, depth) } else { Vec::new() };
-        all.into_iter().flatten().collect()
-    }
-}
 
 /// What git, programs and users put beside files of configuration. It is no part of a yes to them.
 const SKIPPED: &[&str] = &[".DS_Store", ".env", ".git", ".venv", "__pycache__"];

@@ -21,7 +21,7 @@ use crate::{
         workspace::{
             FolderOwner, Warning, castor_home,
             extension_files::{ExtensionFiles, ExtensionTier},
-            files_below::{SharedLook, covered_files, files_below},
+            files_below::{covered_files, files_below},
             gemini_home,
         },
     },
@@ -311,24 +311,26 @@ fn plain_line(of: &str, max: usize) -> String {
     text::first_line(kept.trim(), max)
 }
 
-/// The files of agents, commands and skills, whether they count or not, with what lies beside skills.
-pub fn definition_files(env: &Env, folder: &AbsPath, look: &mut SharedLook) -> Vec<AbsPath> {
-    let mut below = |name: &str, end: &str, depth: usize| {
-        let places = [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten();
-        places.flat_map(|at| look.files_below(&at, end, depth)).collect::<Vec<_>>()
+/// The folders of commands, agents and skills: how names in them end, and how deep they lie.
+pub fn definition_folders(env: &Env, folder: &AbsPath) -> Vec<(AbsPath, &'static str, usize)> {
+    let commands = COMMAND_FOLDERS.iter().map(|(name, format)| (*name, extension(*format), MAX_DEPTH));
+    let agents = super::agents::FOLDERS.iter().map(|it| (it.0, ".md", 0));
+    let skills = SKILL_FOLDERS.iter().map(|it| (*it, SKILL_FILE, 1));
+    let both = |(name, end, depth)| {
+        let places = [Some(folder.join(name)), user_folder(env, name)];
+        places.into_iter().flatten().map(move |it| (it, end, depth))
     };
-    let mut res: Vec<AbsPath> =
-        COMMAND_FOLDERS.iter().flat_map(|(name, format)| below(name, extension(*format), MAX_DEPTH)).collect();
-    res.extend(super::agents::FOLDERS.iter().flat_map(|it| below(it.0, ".md", 0)));
-    let skills: Vec<AbsPath> = SKILL_FOLDERS.iter().flat_map(|it| below(it, SKILL_FILE, 1)).collect();
+    commands.chain(agents).chain(skills).flat_map(both).collect()
+}
+
+/// What lies beside the files of skills, and is covered by a yes to them.
+pub fn files_beside(skills: &[AbsPath]) -> Vec<AbsPath> {
     let folders = skills.iter().filter_map(|it| disk::real_path(&it.parent()?).ok());
-    let beside = folders.flat_map(|at| {
+    let files = |at: AbsPath| {
         let files = covered_files(&at, SKILL_BOUNDS).unwrap_or_default().into_iter();
         files.map(move |it| at.join(&it.name))
-    });
-    res.extend(beside);
-    res.extend(skills);
-    res
+    };
+    folders.flat_map(files).collect()
 }
 
 #[cfg(test)]
