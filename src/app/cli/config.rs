@@ -57,7 +57,7 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     let ground = folder_config::load(env, &folder);
     let (layers, changes, mut warnings) =
         (ground.layers(), ground.project.changes(TrustedFileKind::Settings), ground.warnings.clone());
-    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let sources = Sources { layers, env: &ground.env, flags: &[] };
     let (text, known) = key.map_or_else(|| (list(sources), true), |it| explain(it, sources));
     out.write_all(text.as_bytes())?;
     for it in &changes {

@@ -28,7 +28,7 @@ pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warnin
 fn agents_with(ground: &FolderConfig, settings: &Settings, of_client: Option<&ClientAgent>) -> (Agents, Vec<Warning>) {
     let layers = ground.layers();
     // Their form was checked with all other settings.
-    let (wanted, _) = settings::agents(Sources { layers: &layers, env: &ground.env, flags: &[] });
+    let (wanted, _) = settings::agents(Sources { layers, env: &ground.env, flags: &[] });
     if !wanted.enabled {
         return (Agents::default(), Vec::new());
     }

@@ -18,7 +18,7 @@ const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_P
 /// only as it is now.
 pub fn load_hooks(ground: &FolderConfig) -> Hooks {
     let layers = ground.layers();
-    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let sources = Sources { layers, env: &ground.env, flags: &[] };
     // Their form was checked with all other settings.
     let (found, _) = settings::hooks(sources);
     Hooks::new(found.hooks.into_iter().map(|it: Hook| ground.bind_hook(it)).collect(), found.disabled)

@@ -94,7 +94,7 @@ pub(super) fn merged_settings(options: &Options, ground: &FolderConfig) -> (Sett
     let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
     let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.flags.iter().cloned());
     let flags: Vec<Flag> = flags.collect();
-    let (mut settings, warnings) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags });
+    let (mut settings, warnings) = Settings::merge(Sources { layers, env: &ground.env, flags: &flags });
     options.routing.apply(&mut settings.models.providers);
     settings.barred_modes.extend(options.only.barred_modes());
     settings.models.only.clone_from(&options.only.models);

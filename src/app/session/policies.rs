@@ -61,7 +61,7 @@ pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
         let allow = found.rules.iter().filter(|it| it.decision == Decision::Allow);
         let mut lines: Vec<String> = allow.map(|it| it.name(&it.tools.join(", "))).collect();
         let layers = ground.layers();
-        let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+        let sources = Sources { layers, env: &ground.env, flags: &[] };
         let mode = settings::Settings::merge(sources).0.approval_mode;
         if mode > Mode::Default {
             lines.push(format!("general.defaultApprovalMode: {}", mode.as_str()));
@@ -76,12 +76,12 @@ pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
 
 fn rules_over(rules: RuleSet, ground: &FolderConfig, flags: &[Flag]) -> FolderRules {
     let layers = ground.layers();
-    let sources = Sources { layers: &layers, env: &ground.env, flags };
+    let sources = Sources { layers, env: &ground.env, flags };
     let mut rules = rules.with(RuleSet::from_settings(&settings::lists(sources)));
     let (named, odd) = read_policy_paths(&ground.env, settings::policy_paths(sources));
-    let (found, warnings) = ground.policies(&layers, &named);
+    let (found, warnings) = ground.policies(layers, &named);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    let unread = unreadable_settings(ground, &layers).into_iter().chain(settings::invalid_deny_lists(sources));
+    let unread = unreadable_settings(ground, layers).into_iter().chain(settings::invalid_deny_lists(sources));
     rules = rules.with(unread.map(|(scope, what)| Rule::broken_file(tier_of(scope), &what)).collect::<Vec<_>>());
     for (tier, path) in odd {
         warnings.push(format!(
@@ -90,7 +90,7 @@ fn rules_over(rules: RuleSet, ground: &FolderConfig, flags: &[Flag]) -> FolderRu
         rules = rules.with(vec![Rule::broken_file(tier, &path)]);
     }
     // What was allowed for ever is switched off with the answers that do so.
-    let no_saved = settings::Settings::merge(sources).0.disable_always_allow;
+    let no_saved = settings::bars_saved(sources);
     for it in found {
         if no_saved && it.author == PolicyAuthor::User && it.file.as_path().ends_with(GRANTS_FILE) {
             continue;

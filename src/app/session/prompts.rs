@@ -28,7 +28,7 @@ pub fn folder_prompts(ground: &FolderConfig) -> FolderPrompts {
 pub fn find(ground: &FolderConfig) -> FoundPrompts {
     let mut found = ground.prompts(&is_own_command);
     let layers = ground.layers();
-    let wanted = settings::skills(Sources { layers: &layers, env: &ground.env, flags: &[] });
+    let wanted = settings::skills(Sources { layers, env: &ground.env, flags: &[] });
     if !wanted.enabled {
         found.skills.clear();
     }

@@ -1,12 +1,20 @@
 //! Basis of a session: its folders, settings and trust when it was built.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
 use serde_json::Value;
 
 use crate::{
     app::settings::{Settings, Sources, set_values},
     base::{agent::FolderAgents, file_prompt::FolderPrompts, text, trust::Trust},
     wire::acp::session::SessionFolders,
-    world::workspace::folder_config::FolderConfig,
+    world::{
+        secrets::Env,
+        workspace::{folder_config::FolderConfig, settings::Layers},
+    },
 };
 
 /// The most names of one kind that a notice has.
@@ -19,33 +27,34 @@ const MAX_NAME: usize = 100;
 pub struct SessionBasis {
     pub folders: SessionFolders,
     pub settings: Settings,
-    /// Keys with their values, as they may be shown.
-    values: Vec<(&'static str, Value)>,
+    layers: Arc<Layers>,
+    env: Env,
     pub trust: Trust,
 }
 
 impl SessionBasis {
     pub fn new(folders: &SessionFolders, ground: &FolderConfig, settings: Settings) -> Self {
-        let layers = ground.layers();
-        let values = set_values(Sources { layers: &layers, env: &ground.env, flags: &[] });
-        let values = values.into_iter().map(|it| (it.key, it.value)).collect();
-        Self { folders: folders.clone(), settings, values, trust: ground.trust.clone() }
+        let (layers, env) = (ground.shared_layers(), ground.env.clone());
+        Self { folders: folders.clone(), settings, layers, env, trust: ground.trust.clone() }
     }
 
     /// Whether a session of now would be another one.
     pub fn differs(&self, now: &Self) -> bool {
         let is_trusted = |of: &Self| of.trust.is_trusted();
-        (&self.settings, &self.values, is_trusted(self)) != (&now.settings, &now.values, is_trusted(now))
+        (&self.settings, is_trusted(self)) != (&now.settings, is_trusted(now)) || self.values() != now.values()
     }
 
     /// The keys whose values are others.
     pub fn changed_keys(&self, now: &Self) -> Vec<&'static str> {
-        let value = |of: &Self, key: &str| of.values.iter().find(|it| it.0 == key).map(|it| it.1.clone());
-        let mut keys: Vec<&str> = self.values.iter().chain(&now.values).map(|it| it.0).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys.retain(|it| value(self, it) != value(now, it));
-        keys
+        let (before, now) = (self.values(), now.values());
+        let all: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();
+        all.into_iter().filter(|it| before.get(it) != now.get(it)).collect()
+    }
+
+    /// Keys with their values, as they may be shown.
+    fn values(&self) -> BTreeMap<&'static str, Value> {
+        let values = set_values(Sources { layers: &self.layers, env: &self.env, flags: &[] });
+        values.into_iter().map(|it| (it.key, it.value)).collect()
     }
 }
 

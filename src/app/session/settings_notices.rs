@@ -31,7 +31,7 @@ impl SettingsFindings {
     /// `warnings`: of the merged settings.
     pub fn new(ground: &FolderConfig, settings: &Settings, warnings: Vec<Warning>) -> Self {
         let layers = ground.layers();
-        let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+        let sources = Sources { layers, env: &ground.env, flags: &[] };
         // The sandbox speaks for itself, and so do flags.
         let of_sandbox = |it: &Warning| settings.children.sandbox.invalid.contains(&it.to_string());
         let wrong = warnings.into_iter().filter(|it| !of_sandbox(it)).collect();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Sources, keys,
+    Getter, Sources, keys,
     resolve::{self, KeyOutcome, Origin},
 };
 use crate::{engine::policy::ToolLists, world::workspace::settings::Scope};
@@ -69,6 +69,11 @@ pub fn may_save(sources: Sources<'_>) -> bool {
     let get =
         |path: &str| keys::find(path).and_then(|it| resolve::resolve(it, sources).value) == Some(Value::Bool(true));
     get("security.enablePermanentToolApproval") && !get("security.disableAlwaysAllow")
+}
+
+/// Whether what was allowed for ever counts no longer.
+pub fn bars_saved(sources: Sources<'_>) -> bool {
+    Getter(sources).switched_off("security.disableAlwaysAllow")
 }
 
 struct ListSetting {

@@ -49,7 +49,7 @@ pub use explain::{SettingValue, explain, set_values};
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;
-pub use lists::{invalid_deny_lists, lists, may_save, policy_paths};
+pub use lists::{bars_saved, invalid_deny_lists, lists, may_save, policy_paths};
 pub use mcp::McpSettings;
 pub use prices::load_list as load_price_list;
 pub use providers::Provider;
@@ -321,7 +321,7 @@ impl Settings {
             mcp,
             models: reach,
             barred_modes: if disable_yolo { vec![Mode::Auto, Mode::Yolo] } else { Vec::new() },
-            disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
+            disable_always_allow: lists::bars_saved(sources),
         };
         (res, warnings)
     }

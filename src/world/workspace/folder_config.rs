@@ -1,6 +1,6 @@
 //! Folder configuration of a session: the user's trust decision, and the files that count under it.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,8 @@ pub struct FolderConfig {
     pub env: Env,
     pub extensions: Extensions,
     pub warnings: Vec<Warning>,
+    /// Of all files as they were read.
+    layers: Arc<Layers>,
 }
 
 /// Looks at a folder. Where it was trusted before anybody looked at its files, they are what was trusted.
@@ -78,13 +80,21 @@ pub fn load(env: &Env, folder: &AbsPath) -> FolderConfig {
     }
     let (env, more) = dotenv::extend_env(env, &project);
     warnings.extend(more);
-    FolderConfig { folder, trust, project, doubt, env, extensions: Extensions::default(), warnings }.load_extensions()
+    let (extensions, layers) = (Extensions::default(), Arc::default());
+    FolderConfig { folder, trust, project, doubt, env, extensions, warnings, layers }.load_extensions()
 }
 
 impl FolderConfig {
     /// Where settings may switch off extensions, which are settings in turn.
     fn load_extensions(mut self) -> Self {
-        self.extensions = extensions::load(&self.env, &self.folder, &|| self.layers());
+        let own = self.read_layers();
+        self.extensions = extensions::load(&self.env, &self.folder, &own);
+        self.layers = Arc::new(own);
+        if self.extensions.all.is_empty() { self } else { self.with_layers() }
+    }
+
+    fn with_layers(mut self) -> Self {
+        self.layers = Arc::new(self.read_layers());
         self
     }
 
@@ -98,16 +108,17 @@ impl FolderConfig {
             env: Env::default(),
             extensions,
             warnings: Vec::new(),
+            layers: Arc::default(),
         }
+        .with_layers()
     }
 
     /// With no other extensions than these; `None`: all that are on.
     #[must_use]
     pub fn with_extensions(mut self, only: Option<&[String]>) -> Self {
-        if let Some(names) = only {
-            self.extensions = std::mem::take(&mut self.extensions).only(names);
-        }
-        self
+        let Some(names) = only else { return self };
+        self.extensions = std::mem::take(&mut self.extensions).only(names);
+        self.with_layers()
     }
 
     /// After a yes: all that was read counts, as it was read.
@@ -116,14 +127,15 @@ impl FolderConfig {
         project.trust_all();
         let (env, warnings) = dotenv::extend_env(env, &project);
         let root = Some(self.folder.clone());
-        Self { trust: Trust::Trusted { why: why.to_owned(), root }, project, doubt: None, env, warnings, ..self }
+        let trust = Trust::Trusted { why: why.to_owned(), root };
+        Self { trust, project, doubt: None, env, warnings, ..self }.with_layers()
     }
 
     /// After a no.
     pub fn without_trust(self, env: &Env, why: &str) -> Self {
         let project = ProjectFiles::default();
         let (env, warnings) = dotenv::extend_env(env, &project);
-        Self { trust: Trust::Untrusted(why.to_owned()), project, doubt: None, env, warnings, ..self }
+        Self { trust: Trust::Untrusted(why.to_owned()), project, doubt: None, env, warnings, ..self }.with_layers()
     }
 
     /// A hook of the workspace's settings or of an extension, with what it runs.
@@ -163,7 +175,15 @@ impl FolderConfig {
     }
 
     /// The settings that count.
-    pub fn layers(&self) -> Layers {
+    pub fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    pub fn shared_layers(&self) -> Arc<Layers> {
+        self.layers.clone()
+    }
+
+    fn read_layers(&self) -> Layers {
         let read = |reader: Reader<'_>| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader);
         let mut res = self.project.with_trusted(|reader, _| read(reader));
         let (layers, warnings) = self.extensions.layers(&self.env, &self.folder);

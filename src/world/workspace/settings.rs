@@ -47,16 +47,17 @@ pub struct Layer {
 }
 
 /// Whether the workspace's files count, with the reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkspaceFiles {
     Read,
+    #[default]
     NotTrusted,
     /// The workspace is the home folder: its files are the user's, read as such.
     IsHome,
 }
 
 /// All that was found, lowest precedence first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layers {
     pub layers: Vec<Layer>,
     pub workspace: WorkspaceFiles,

@@ -150,7 +150,7 @@ pub(super) struct LastFailure {
 pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool) -> Vec<ProbeStep>) -> Report {
     let ground = folder_config::load(env, cwd);
     let layers = ground.layers();
-    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let sources = Sources { layers, env: &ground.env, flags: &[] };
     let (merged, of_settings) = Settings::merge(sources);
     // First what is left: the castor of the handshake would remove it, too.
     let left = confinement::remove_leftovers(env);

@@ -92,7 +92,7 @@ fn fetch(
     old: Option<&ExtensionRecord>,
     consent: bool,
 ) -> Result<u8, Stop> {
-    let limits = ExtensionLimits::read(&cx.ground(None)?.layers());
+    let limits = ExtensionLimits::read(cx.ground(None)?.layers());
     let refuse = |it: &ExtensionSource| match limits.refusal(it) {
         Some(why) => failed(format!("nothing is installed: {why}")),
         None => Ok(()),

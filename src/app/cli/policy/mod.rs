@@ -146,7 +146,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
 /// What is wrong with settings that rules and sandbox are made of: file, line and what it means.
 fn settings_rules(ground: &FolderConfig) -> Vec<String> {
     let layers = ground.layers();
-    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let sources = Sources { layers, env: &ground.env, flags: &[] };
     let (settings, warnings) = Settings::merge(sources);
     let unheld = settings::invalid_deny_lists(sources);
     let is_unheld = |it: &&Warning| {
@@ -214,7 +214,7 @@ fn list_rule(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
 /// The MCP servers that the settings name.
 fn servers(ground: &FolderConfig) -> Vec<String> {
     let layers = ground.layers();
-    let (settings, _) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &[] });
+    let (settings, _) = Settings::merge(Sources { layers, env: &ground.env, flags: &[] });
     let McpSettings { servers, off, .. } = settings.mcp;
     servers.into_iter().map(|it| it.name).chain(off.into_iter().map(|it| it.0)).collect()
 }

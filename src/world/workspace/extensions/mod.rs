@@ -120,13 +120,13 @@ pub struct Extensions {
 }
 
 /// Looks at all of them, for a session in this folder. `layers`: settings may switch them off.
-pub fn load(env: &Env, folder: &AbsPath, layers: &dyn Fn() -> Layers) -> Extensions {
+pub fn load(env: &Env, folder: &AbsPath, layers: &Layers) -> Extensions {
     let Some(home) = castor_home(env) else { return Extensions::default() };
     let files = record::files(&home);
     if files.is_empty() {
         return Extensions::default();
     }
-    let limits = ExtensionLimits::read(&layers());
+    let limits = ExtensionLimits::read(layers);
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     for file in files {
         let name = file.as_path().file_stem().and_then(|it| it.to_str()).unwrap_or_default();

@@ -112,7 +112,7 @@ fn all_that_it_brings_counts() {
     assert_eq!((prompts.commands[0].name.as_str(), prompts.skills[0].name.as_str()), ("git:fix", "tidy"));
     let agents = ground.agents(&|_| None);
     assert_eq!(agents.definitions.last().unwrap().descriptor.name, "helper");
-    let (policies, _) = ground.policies(&layers, &Default::default());
+    let (policies, _) = ground.policies(layers, &Default::default());
     assert!(policies.iter().any(|it| it.file.to_string().ends_with("e/policies/p.toml")));
     let bound = ground.extensions.programs(&layer.value);
     assert_eq!(bound[0].0, it.root.join("e/run"), "its program runs only as it is");

@@ -146,7 +146,7 @@ fn a_spoilt_record_admits_nothing() {
     let counts = || {
         let ground = load(&disk.env, &disk.root.join("r"));
         let layers = ground.layers();
-        let (policies, _) = ground.policies(&layers, &PolicyPaths::default());
+        let (policies, _) = ground.policies(layers, &PolicyPaths::default());
         let said = ground.warnings.iter().any(|it| it.message.contains("cannot be used"));
         (policies.len(), layers.layers.len(), ground.doubt.is_some(), said)
     };

@@ -46,7 +46,7 @@ impl SessionLoop {
     /// The messages of earlier chats in this folder, and whether the user types with the keys of vi.
     pub fn load_habits(&mut self) {
         let ground = folder_config::load(&Env::from_process(), &self.link.cwd);
-        if settings::takes_vi_keys(Sources { layers: &ground.layers(), env: &ground.env, flags: &[] }) {
+        if settings::takes_vi_keys(Sources { layers: ground.layers(), env: &ground.env, flags: &[] }) {
             let now = self.now();
             self.chat.tell(&News::ViKeys, now);
         }
