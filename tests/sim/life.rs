@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use castor::{
@@ -17,11 +18,7 @@ use castor::{
         path::AbsPath,
     },
     engine::{record::Record, step::Input},
-    world::{
-        process::Groups,
-        secrets::Env,
-        store::{SessionStore, SessionSummary},
-    },
+    world::{process::Groups, secrets::Env, store::SessionStore},
 };
 use tempfile::TempDir;
 
@@ -213,7 +210,7 @@ impl Life {
         if let Ok(found) = &mut listing.found {
             found.sort_by(|a, b| b.id.cmp(&a.id));
             for (at, it) in found.iter_mut().rev().enumerate() {
-                *it = SessionSummary { updated_ms: START_MS + at as u64, ..it.clone() };
+                Arc::make_mut(it).updated_ms = START_MS + at as u64;
             }
         }
         self.take(Event::SessionsListed(Box::new(listing)));

@@ -1,6 +1,6 @@
 //! Events of the loop: everything that can wake it, in one closed list.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -85,7 +85,7 @@ pub struct Listing {
     /// With the folders that they are about.
     pub queries: Vec<ListParams>,
     /// In all folders.
-    pub found: Result<Vec<SessionSummary>, StoreError>,
+    pub found: Result<Vec<Arc<SessionSummary>>, StoreError>,
     /// For the next one.
     pub cache: ListCache,
 }

@@ -1,5 +1,7 @@
 //! AIR's `_session/list_changed`: the first pages that it read are read again when sessions may have changed.
 
+use std::sync::Arc;
+
 use super::{
     event::{ListAsker, ListParams},
     list_page,
@@ -46,7 +48,7 @@ pub fn look(state: &mut State, owner: &SessionId, takes_more: bool) -> bool {
 }
 
 /// The sessions that there are now: tells of each folder whose first page is another one.
-pub fn compare(state: &mut State, queries: &[ListParams], found: &[SessionSummary]) {
+pub fn compare(state: &mut State, queries: &[ListParams], found: &[Arc<SessionSummary>]) {
     let mut changed: Vec<AbsPath> = Vec::new();
     for params in queries {
         let (rows, _) = list_page::page(&state.sessions, &state.outgoing, (params, found));

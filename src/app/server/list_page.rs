@@ -1,6 +1,6 @@
 //! A page of `session/list`, of the sessions that a look at the disk found.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{air_reports, event::ListParams, pending_requests::ClientRequest};
 use crate::{
@@ -20,16 +20,16 @@ const PAGE: usize = 100;
 pub fn page(
     sessions: &BTreeMap<SessionId, LiveSession>,
     outgoing: &OutgoingRequests<ClientRequest>,
-    (params, found): (&ListParams, &[SessionSummary]),
+    (params, found): (&ListParams, &[Arc<SessionSummary>]),
 ) -> (Vec<ListedSession>, Option<String>) {
     let size = params.index.map_or(PAGE, |it| it.limit);
     // An empty conversation is nothing to come back to, unless it is open here.
     let worth = found.iter().filter(|it| it.has_prompts || sessions.contains_key(&it.id));
-    let mut page: Vec<&SessionSummary> = worth.filter(|it| params.is_next(it)).take(size + 1).collect();
+    let mut page: Vec<&Arc<SessionSummary>> = worth.filter(|it| params.is_next(it)).take(size + 1).collect();
     let has_more = page.len() > size;
     page.truncate(size);
     let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));
-    let row = |it: &SessionSummary| ListedSession {
+    let row = |it: &Arc<SessionSummary>| ListedSession {
         row: params.index.map(|_| air_reports::index_row(sessions, outgoing, it)),
         session: it.id.clone(),
         cwd: it.cwd.clone(),

@@ -1,6 +1,6 @@
 //! The session list: reads the head of each log that the cache does not have.
 
-use std::{collections::HashMap, io::ErrorKind};
+use std::{collections::HashMap, io::ErrorKind, sync::Arc};
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ pub struct SessionSummary {
 /// Cached results of a listing.
 #[derive(Debug, Default)]
 pub struct ListCache {
-    /// `None`: a log that is none.
-    heads: ReadFiles<Option<SessionSummary>>,
+    /// `None`: a log that is none. Shared: a page shows a hundred of them.
+    heads: ReadFiles<Option<Arc<SessionSummary>>>,
     metadata: ReadFiles<SessionMetadata>,
     /// How many were read since the index was written.
     n_unsaved: usize,
@@ -66,7 +66,7 @@ pub fn list_logs(
     folder: &AbsPath,
     cwd: Option<&AbsPath>,
     cache: &mut ListCache,
-) -> Result<Vec<SessionSummary>, StoreError> {
+) -> Result<Vec<Arc<SessionSummary>>, StoreError> {
     let (logs, notes) = look(folder)?;
     let (is_first, n_logs) = (cache.heads.is_empty(), logs.len());
     if is_first && n_logs > list_index::WORTHWHILE {
@@ -74,7 +74,7 @@ pub fn list_logs(
     }
     let read_log = |id: &SessionId, mark: &FileMark| {
         let head = disk::read_head(&folder.join(format!("{id}{LOG_SUFFIX}")), HEAD).ok();
-        head.and_then(|it| summary(&it, id.clone(), mark.0))
+        head.and_then(|it| summary(&it, id.clone(), mark.0)).map(Arc::new)
     };
     cache.n_unsaved += refresh(&mut cache.heads, logs, read_log);
     refresh(&mut cache.metadata, notes, |id, _| read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}"))));
@@ -85,10 +85,10 @@ pub fn list_logs(
         cache.n_unsaved = 0;
     }
     let listed = cache.heads.values().filter_map(|it| it.1.as_ref());
-    let mut res: Vec<SessionSummary> = listed.filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd)).cloned().collect();
+    let mut res: Vec<Arc<SessionSummary>> = listed.filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd)).cloned().collect();
     for it in &mut res {
         if let Some((_, says)) = cache.metadata.get(&it.id) {
-            apply_metadata(it, says.clone());
+            apply_metadata(Arc::make_mut(it), says.clone());
         }
     }
     sort_newest_first(&mut res);
@@ -143,7 +143,7 @@ pub fn list_shared(
     store: &SharedStore,
     cwd: Option<&AbsPath>,
     cache: &mut ListCache,
-) -> Result<Vec<SessionSummary>, StoreError> {
+) -> Result<Vec<Arc<SessionSummary>>, StoreError> {
     let rows = store.rows()?;
     let is_known = |it: &SharedRow| cache.heads.get(&it.id).is_some_and(|known| known.0 == it.key());
     let unknown: Vec<SessionId> = rows.iter().filter(|it| !is_known(it)).map(|it| it.id.clone()).collect();
@@ -155,13 +155,13 @@ pub fn list_shared(
         let found = match heads.remove(&id) {
             Some(mut head) => {
                 head.truncate(HEAD as usize);
-                summary(&head, id.clone(), row.changed_ms)
+                summary(&head, id.clone(), row.changed_ms).map(Arc::new)
             }
             None => cache.heads.remove(&id).and_then(|it| it.1),
         };
         let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
         if let (Some(it), Some(says)) = (&mut listed, &row.metadata) {
-            apply_metadata(it, parse_metadata(says.as_bytes()).unwrap_or_default());
+            apply_metadata(Arc::make_mut(it), parse_metadata(says.as_bytes()).unwrap_or_default());
         }
         res.extend(listed);
         fresh.insert(id, (key, found));
@@ -171,7 +171,7 @@ pub fn list_shared(
     Ok(res)
 }
 
-fn sort_newest_first(res: &mut [SessionSummary]) {
+fn sort_newest_first(res: &mut [Arc<SessionSummary>]) {
     res.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
 }
 

@@ -316,14 +316,19 @@ impl SessionStore {
     /// # Errors
     /// When their folder cannot be read.
     pub fn list(&self, cwd: Option<&AbsPath>) -> Result<Vec<SessionSummary>, StoreError> {
-        self.list_cached(cwd, &mut ListCache::default())
+        let found = self.list_cached(cwd, &mut ListCache::default())?;
+        Ok(found.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
     /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Result<Vec<SessionSummary>, StoreError> {
+    pub fn list_cached(
+        &self,
+        cwd: Option<&AbsPath>,
+        cache: &mut ListCache,
+    ) -> Result<Vec<Arc<SessionSummary>>, StoreError> {
         match &self.shared {
             Some(it) => list::list_shared(it, cwd, cache),
             None => list::list_logs(&self.home, &self.folder(), cwd, cache),

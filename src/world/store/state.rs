@@ -39,6 +39,10 @@ struct StateFile {
 /// A file that is there and cannot be read or understood.
 pub fn read_state(home: &AbsPath, user: &str) -> Result<StateMap, StateError> {
     let mut res = StateMap::new();
+    // Each prompt asks, and few users have any.
+    if disk::metadata(&home.join("state")).is_err_and(|it| it.kind() == ErrorKind::NotFound) {
+        return Ok(res);
+    }
     for (scope, file) in files(home, user) {
         res.extend(read(scope, &file)?);
     }
