@@ -80,6 +80,8 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
         let shows = empty.join(if secret.is_dir() { "none" } else { "nothing" });
         views.insert(secret.clone(), View { place: secret, shows: Some(shows), written: false });
     }
+    // In a place that shows nothing there is nowhere to mount.
+    covers.retain(|place, _| !place.ancestors().any(|it| views.contains_key(it)));
     if views.is_empty() && covers.is_empty() {
         return Ok(Vec::new());
     }
@@ -232,5 +234,41 @@ fn make_entry(folder: &impl std::os::fd::AsFd, name: &Path, is_dir: bool) -> io:
     match made {
         Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
         Err(it) => Err(it.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GuardContext, SandboxPlan, fs, plan_views};
+    use crate::base::{
+        path::AbsPath,
+        sandbox::{Confinement, OwnFolders},
+    };
+
+    #[test]
+    fn nothing_is_mounted_in_a_hidden_place() {
+        // With the network, all of `/tmp` is another folder.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        for it in ["homes/me/.ssh", "w", "own/tmp", "own/view"] {
+            fs::create_dir_all(top.join(it).as_path()).unwrap();
+        }
+        let at = |it: &str| top.join(it);
+        let it = Confinement {
+            masked: vec![at("homes"), at("homes/me"), at("homes/me/.ssh")],
+            home: Some(at("homes/me")),
+            network: true,
+            own_folders: OwnFolders { tmp: at("own/tmp"), records: at("own/records"), caches: None },
+            ..Confinement::for_folder(&at("w"))
+        };
+        let plan = SandboxPlan {
+            writable: vec![at("w").as_path().to_owned()],
+            tmp: at("own/tmp").as_path().to_owned(),
+            ..SandboxPlan::default()
+        };
+        let around = GuardContext { cwd: &at("w"), home: None, path: "", program: "/bin/true", args: &[] };
+        let views = plan_views(&it, &around, &plan).unwrap();
+        let hidden: Vec<_> = views.iter().map(|it| &it.place).filter(|it| it.starts_with(at("homes"))).collect();
+        assert_eq!(hidden, [at("homes").as_path()]);
     }
 }
