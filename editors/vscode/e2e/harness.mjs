@@ -45,7 +45,7 @@ export function folder(name, files = {}) {
   return path;
 }
 
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address();
@@ -58,7 +58,7 @@ function serverArgs() {
   return ["--user-data-dir", data, "--extensions-dir", join(WORK, "extensions")];
 }
 
-function environment() {
+export function environment() {
   const env = { ...process.env, HOME, PATH: `${join(NODE, "..")}:${process.env.PATH}` };
   // Only the demo model, whatever the environment offers.
   for (const name of [
@@ -117,16 +117,22 @@ export function script(name, answers) {
   return path;
 }
 
-/** Installs the extension into a code-server of its own, and starts it. */
-async function startServer(vsix) {
-  setArgs(["-m", "demo"]);
-  mkdirSync(HOME, { recursive: true });
+function install(vsix) {
   const installed = spawnSync(NODE, [SERVER, ...serverArgs(), "--install-extension", vsix], {
     env: environment(),
     encoding: "utf8",
   });
   if (installed.status !== 0) {
     throw new Error(`The extension was not installed: ${installed.stdout}${installed.stderr}`);
+  }
+}
+
+/** Starts a code-server of its own, with the extension if there is one, and with more flags. */
+async function startServer(vsix, more) {
+  mkdirSync(HOME, { recursive: true });
+  if (vsix) {
+    setArgs(["-m", "demo"]);
+    install(vsix);
   }
   const port = await freePort();
   const args = [
@@ -138,6 +144,7 @@ async function startServer(vsix) {
     `127.0.0.1:${port}`,
     "--disable-telemetry",
     "--disable-update-check",
+    ...more,
   ];
   const child = spawn(NODE, args, { env: environment(), stdio: ["ignore", "pipe", "pipe"], detached: true });
   let log = "";
@@ -167,13 +174,13 @@ export function startBrowser() {
   });
 }
 
-/** The editor for the tests of a file. `current` gives the window that a step looks at. */
-export function startEditor(current, height = 800) {
+/** The editor for the tests of a file. `current` gives the window that a step looks at. `prepare` gives more flags. */
+export function startEditor(current, { height = 800, vsix = process.env.VSIX, prepare = () => [] } = {}) {
   let server;
   let browser;
   let context;
   before(async () => {
-    server = await startServer(process.env.VSIX);
+    server = await startServer(vsix, await prepare());
     browser = await startBrowser();
     context = await browser.newContext({ viewport: { width: 1280, height } });
     context.setDefaultTimeout(60_000);

@@ -9,7 +9,7 @@ const ws = folder("ws", { "notes.md": NOTES });
 const file = (name) => join(ws, name);
 
 let window;
-const { step, openWindow } = startEditor(() => window, 900);
+const { step, openWindow } = startEditor(() => window, { height: 900 });
 
 const untrusted = ({ env }) => env.includes("CASTOR_TRUST_WORKSPACE=false");
 
