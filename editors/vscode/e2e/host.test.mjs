@@ -47,7 +47,8 @@ const saw = (text) => chat().getByText(text).filter({ visible: true }).first().w
 const click = (label) => window.page.locator(".monaco-button:visible", { hasText: label }).first().click();
 
 async function ask(text) {
-  await window.page.keyboard.press("Escape");
+  // Away from what shows a hint over the field.
+  await window.page.mouse.move(0, 0);
   await chat().locator(".chat-editor-container .view-lines").first().click();
   await window.page.keyboard.type(text);
   await window.page.keyboard.press("Enter");

@@ -278,6 +278,7 @@ step("castor reads what is not saved, asks by a form, and shows its plan", async
   await window.openFile("notes.md");
   await window.page.keyboard.press("Control+End");
   await window.page.keyboard.type("unsaved words");
+  await window.page.waitForSelector('.editor-instance .view-line:has-text("unsaved words")');
   await window.startWith(["--fake-responses", script("script", answers)]);
   const chat = await window.ask("Go.");
   await chat.waitForSelector('.plan:has-text("Plan: 0 of 2")');
@@ -307,7 +308,8 @@ step("commands run in the editor's terminals, if castor's settings say so", asyn
   const chat = await window.ask("Please run `echo in the editor; sleep 10`");
   await window.answer("allow_once");
   await chat.click('.call button:has-text("Show terminal")');
-  await window.page.waitForSelector(".terminal.xterm");
+  // An earlier one may be there, and hidden.
+  await window.page.waitForSelector(".terminal.xterm:visible");
   await window.shot("terminal");
   await window.idle();
   assert.match(await window.text(), /in the editor/);
