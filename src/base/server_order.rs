@@ -1,9 +1,9 @@
-//! Orders of the user about one MCP server: to log in or out, to switch it for a session.
+//! Orders of the user about MCP servers: to log in or out, to switch, test, add or remove one.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOrder {
     pub verb: ServerVerb,
-    /// As the configuration names it.
+    /// As the configuration names it; of `add` and `remove` all that is typed behind the verb. Empty: all, for a test.
     pub server: String,
 }
 
@@ -13,19 +13,34 @@ pub enum ServerVerb {
     Logout,
     Enable,
     Disable,
+    Test,
+    Add,
+    Remove,
 }
 
 impl ServerVerb {
-    pub const ALL: [(&'static str, Self); 4] =
-        [("login", Self::Login), ("logout", Self::Logout), ("enable", Self::Enable), ("disable", Self::Disable)];
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("login", Self::Login),
+        ("logout", Self::Logout),
+        ("enable", Self::Enable),
+        ("disable", Self::Disable),
+        ("test", Self::Test),
+        ("add", Self::Add),
+        ("remove", Self::Remove),
+    ];
+
+    /// Whether something comes of it without a word behind it.
+    fn stands_alone(self) -> bool {
+        matches!(self, Self::Test | Self::Add | Self::Remove)
+    }
 }
 
 /// What is typed behind `/mcp`, where it is such an order.
 pub fn parse(args: &str) -> Option<ServerOrder> {
-    let (verb, name) = args.split_once(char::is_whitespace)?;
+    let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
     let (_, verb) = ServerVerb::ALL.into_iter().find(|(it, _)| *it == verb)?;
-    let server = name.trim().to_owned();
-    (!server.is_empty()).then_some(ServerOrder { verb, server })
+    let server = rest.trim().to_owned();
+    (verb.stands_alone() || !server.is_empty()).then_some(ServerOrder { verb, server })
 }
 
 /// How a user logs in at a server that wants it.
@@ -41,10 +56,12 @@ mod tests {
     use super::{ServerOrder, ServerVerb, login_hint, parse};
 
     #[test]
-    fn orders_name_a_server() {
+    fn orders_name_a_server_or_say_all_of_it() {
         let order = |verb, server: &str| Some(ServerOrder { verb, server: server.to_owned() });
         assert_eq!(parse("login  my server "), order(ServerVerb::Login, "my server"));
         assert_eq!(parse("disable x"), order(ServerVerb::Disable, "x"));
+        assert_eq!(parse("add -s user x y"), order(ServerVerb::Add, "-s user x y"));
+        assert_eq!((parse("test"), parse("remove ")), (order(ServerVerb::Test, ""), order(ServerVerb::Remove, "")));
         for other in ["", "login", "login ", "desc x", "loginx y"] {
             assert_eq!(parse(other), None, "{other}");
         }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
+    mcp_server,
     model_server::{ModelServer, calls, says},
 };
 
@@ -88,6 +89,31 @@ fn what_was_trusted_by_its_content_is_asked_about() {
         assert_eq!(asked.len() == 1, denied, "{asked:?} {seen}");
         // Something changes again, so that the next prompt asks again.
         sandbox.write("ws/.gemini/policies/mine.toml", "# nothing\n");
+    }
+    client.end().unwrap();
+}
+
+/// `/mcp add` writes the workspace's settings, and is no yes to them.
+#[test]
+fn a_server_that_is_added_to_a_workspace_waits_for_the_users_yes() {
+    let server = ModelServer::start(["One.", "Two.", "Three."].map(says).to_vec());
+    let mut sandbox = sandbox(&server);
+    sandbox.env.retain(|it| it.0 != "CASTOR_TRUST_WORKSPACE");
+    sandbox.env.push(("CASTOR_TRUST_WORKSPACE".into(), String::new()));
+    let workspace = sandbox.workspace().to_string_lossy().into_owned();
+    sandbox.write("home/.castor/trustedFolders.json", &json!({ workspace: "TRUST_FOLDER" }).to_string());
+    let (mut client, session) = begin(&sandbox);
+    prompt(&mut client, &session, "one");
+    let program = std::env::current_exe().unwrap();
+    let add = format!("/mcp add -e MCP_SERVER=x probe {} {}", program.display(), mcp_server::ARGS.join(" "));
+    for (answer, is_there) in [("not_now", false), ("trust_folder", true)] {
+        let add = add.replacen("add", &format!("add --description {answer}"), 1);
+        let said = prompt(&mut client, &session, &add);
+        assert!(said.contains("It starts with your next prompt, once this folder is trusted with it."), "{said}");
+        let (asked, seen) = prompt_answering(&mut client, &session, answer);
+        assert!(asked.len() == 1 && asked[0].contains("trust"), "{asked:?} {seen}");
+        let body = server.asked().last().unwrap().body.clone();
+        assert_eq!(body.contains("mcp_probe_echo"), is_there, "{answer}: {seen} {body}");
     }
     client.end().unwrap();
 }

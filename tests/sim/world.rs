@@ -177,7 +177,7 @@ impl World {
                 Job::Server { server, stop, .. } => {
                     self.servers.insert(server, Server { stop, ready: false });
                 }
-                Job::Login { .. } => panic!("no server here has a login"),
+                Job::ServerErrand { .. } => panic!("nobody here gives orders about servers"),
                 Job::List(it) => self.searches.push(it),
                 // Its servers are not there.
                 Job::Complete(_) => (),

@@ -78,18 +78,22 @@ fn start_servers(state: &mut State, owner: &ServerOwner, request: ServerRequest)
     start_fresh(state, fresh);
 }
 
-pub fn start_fresh(state: &mut State, fresh: Vec<FreshServer>) {
+/// What servers are reached with, as it is from now on for all who share one.
+pub fn host_handles(state: &State) -> HostHandles {
     let client = state.client.as_ref().filter(|it| !it.headless);
-    // As it is from now on for all who share the server.
     let shows =
         client.map(|it| ElicitationSupport { forms: it.shows_forms, pages: it.opens_links }).unwrap_or_default();
-    let handles = HostHandles {
+    HostHandles {
         groups: state.tasks.groups.clone(),
         http: state.models.http(),
         elicitation: shows,
         home: state.tasks.store.home().clone(),
         env: state.env.clone(),
-    };
+    }
+}
+
+pub fn start_fresh(state: &mut State, fresh: Vec<FreshServer>) {
+    let handles = host_handles(state);
     for (id, launch, stop) in fresh {
         state.tasks.start_server(id, launch, handles.clone(), stop);
     }

@@ -1,4 +1,4 @@
-//! Orders of the user about MCP servers: logins as jobs, switches at once.
+//! Orders of the user about MCP servers: logins, tests and changes of settings as jobs, switches at once.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,25 @@ use super::{
     mcp,
     reply::{Reply, reply_now},
     state::State,
-    tasks::jobs::ServerLogin,
+    tasks::jobs::{ServerErrand, ServerWork, TestedServer},
 };
 use crate::{
-    app::session::{
-        live_session::LiveSession,
-        mcp_servers::{ServerOwner, Servers},
+    app::{
+        session::{
+            live_session::LiveSession,
+            mcp_servers::{ServerOwner, Servers},
+        },
+        settings::server_edit::{ServerEdit, ServerScope, read_line},
     },
     base::{
         ids::{EffectId, SessionId},
         mcp::McpLink,
         server_order::{ServerOrder, ServerVerb},
     },
-    engine::step::{Input, Server, ServerStatus},
+    engine::{
+        session::mcp_report::server_in_words,
+        step::{Input, Server, ServerStatus},
+    },
     wire::{
         acp::{
             elicitation,
@@ -29,23 +35,79 @@ use crate::{
         },
         jsonrpc::error,
     },
-    world::mcp::auth::LoginTarget,
+    world::{mcp::auth::LoginTarget, secrets::Env},
 };
 
 /// `Effect::ManageServer`.
 pub fn begin(state: &mut State, id: &SessionId, effect: EffectId, order: ServerOrder) {
-    let result = match order.verb {
-        ServerVerb::Login | ServerVerb::Logout => match login_target(state, id, &order.server) {
-            Ok(target) => {
-                let page = page_of(id, effect);
-                return state.tasks.start_login(id, effect, ServerLogin { order, target, page });
-            }
-            Err(why) => Err(why),
-        },
-        ServerVerb::Enable => switch(state, id, &order.server, true),
-        ServerVerb::Disable => switch(state, id, &order.server, false),
+    let work = match order.verb {
+        ServerVerb::Login | ServerVerb::Logout => {
+            login_target(state, id, &order.server).map(|target| ServerWork::Login { target, page: page_of(id, effect) })
+        }
+        ServerVerb::Test => Ok(ServerWork::Test {
+            servers: tested(state, id, &order.server),
+            handles: Box::new(mcp::host_handles(state)),
+        }),
+        ServerVerb::Add => read_line("/mcp add", &order.server)
+            .and_then(|it| edit((&state.sessions, &state.env), id, ServerEdit::Add(it))),
+        ServerVerb::Remove => read_line("/mcp remove", &order.server)
+            .and_then(|it| edit((&state.sessions, &state.env), id, ServerEdit::Remove(it))),
+        ServerVerb::Enable | ServerVerb::Disable => {
+            let result = switch(state, id, &order.server, order.verb == ServerVerb::Enable);
+            return state.step(id, Input::ServerManaged { effect, order: Box::new(order), result });
+        }
     };
-    state.step(id, Input::ServerManaged { effect, order: Box::new(order), result });
+    match work {
+        Ok(work) => state.tasks.start_server_errand(id, effect, ServerErrand { order, work }),
+        Err(why) => state.step(id, Input::ServerManaged { effect, order: Box::new(order), result: Err(why) }),
+    }
+}
+
+/// The servers of the session, or the one of that name. What is off stays off.
+fn tested(state: &State, id: &SessionId, name: &str) -> Vec<TestedServer> {
+    let Some(live) = state.sessions.get(id) else { return Vec::new() };
+    let toolbox = &live.session.spec().toolbox;
+    let owners = mcp::owners(id, live).into_iter().chain([ServerOwner::session(&id.root())]);
+    let mut launches: Vec<_> = owners.flat_map(|it| state.tasks.mcp.launches_of(&it)).collect();
+    // A server in the client is the client's to start.
+    launches.retain(|it| !matches!(it.1.link, McpLink::Client { .. }));
+    let wanted = toolbox.servers.iter().filter(|it| name.is_empty() || it.name == name);
+    let one = |it: &Server| match launches.iter().find(|(config, _)| config.name == it.name) {
+        Some((config, launch)) => {
+            TestedServer::Start { config: Box::new(config.clone()), launch: Box::new(launch.clone()) }
+        }
+        None => TestedServer::Told(server_in_words(it, toolbox, 0, state.now.unix_ms)),
+    };
+    wanted.map(one).collect()
+}
+
+/// A change of a settings file that counts for the session.
+fn edit(
+    (sessions, env): (&BTreeMap<SessionId, LiveSession>, &Env),
+    id: &SessionId,
+    edit: ServerEdit,
+) -> Result<ServerWork, String> {
+    let live = sessions.get(id).ok_or("the session is gone")?;
+    let is_trusted = live.session.spec().toolbox.sandbox.facts.trusted;
+    let note = match (&edit, edit.scope()) {
+        (_, ServerScope::Project) if !is_trusted => {
+            return Err("this folder is not trusted, so its settings count for nothing: run `castor trust` in it, or \
+                        write `--scope user` for your own settings"
+                .to_owned());
+        }
+        _ if live.definitions.is_fixed => {
+            "This session stays with the settings that you trusted; it holds in the next one."
+        }
+        (ServerEdit::Remove(_), _) => "This holds from your next prompt on.",
+        (ServerEdit::Add(_), ServerScope::User) if !is_trusted => {
+            "It starts in folders that you trust; this one is none."
+        }
+        (ServerEdit::Add(_), ServerScope::User) => "It starts with your next prompt.",
+        (ServerEdit::Add(_), ServerScope::Project) => {
+            "It starts with your next prompt, once this folder is trusted with it."
+        }
+    };
+    Ok(ServerWork::Edit { edit, env: env.clone(), cwd: live.resources.cwd.clone(), note })
 }
 
 /// A client knows the page by this.
@@ -115,7 +177,8 @@ pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValu
 /// Something came of a login: whoever has the server reaches it with what is there now.
 pub fn note_end(state: &mut State, id: &SessionId, input: &Input) {
     let Input::ServerManaged { effect, order, result } = input else { return };
-    if result.is_err() || !state.tasks.is_running(id, *effect) {
+    let is_login = matches!(order.verb, ServerVerb::Login | ServerVerb::Logout);
+    if result.is_err() || !is_login || !state.tasks.is_running(id, *effect) {
         return;
     }
     let Some(owner) = owner_of((&state.sessions, &state.tasks.mcp), id, &order.server) else { return };

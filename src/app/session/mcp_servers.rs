@@ -183,6 +183,12 @@ impl Servers {
         self.link(it.server)
     }
 
+    /// The servers of this owner that are on, each as it is started.
+    pub fn launches_of(&self, owner: &ServerOwner) -> Vec<(McpServerConfig, ServerIdentity)> {
+        let uses = self.by_owner.get(owner).into_iter().flat_map(|it| &it.uses);
+        uses.filter_map(|it| Some((it.config.clone(), self.shared.get(&it.server)?.launch.clone()))).collect()
+    }
+
     /// Switches a server for this owner. Returns what must be started; `None`: nothing changes.
     pub fn switch(&mut self, owner: &ServerOwner, name: &str, is_on: bool, now_ms: u64) -> Option<Vec<FreshServer>> {
         let party = self.by_owner.get_mut(owner)?;

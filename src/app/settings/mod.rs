@@ -39,6 +39,7 @@ mod providers;
 mod resolve;
 mod retention;
 mod schema;
+pub mod server_edit;
 mod skills;
 mod telemetry;
 mod typing;

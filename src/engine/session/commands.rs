@@ -16,7 +16,7 @@ use crate::{
         record::Step,
         step::Effect,
         turn::{
-            CommandTurn, Spec, send_command_message,
+            CommandTurn, NO_SERVERS, Spec, send_command_message,
             server_prompt::{ServerPromptOrder, is_server_prompt, server_prompts},
         },
     },
@@ -100,12 +100,11 @@ pub const COMMANDS: &[SlashCommand] = &[
         run: CommandRun::Either(|args| server_order::parse(args).map(CommandTurn::Server), mcp),
         ..command(
             "mcp",
-            "[desc | login|logout|enable|disable name]",
+            "[desc | test [name] | add|remove|login|logout|enable|disable name]",
             "The MCP servers and how they are; with `desc` also their tools",
             mcp,
         )
-    }
-    .offered_when(|spec| !spec.toolbox.servers.is_empty()),
+    },
     command(
         "hooks",
         "[enable|disable name|all]",
@@ -370,13 +369,14 @@ fn mcp(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         "desc" => MAX_TOLD,
         _ => {
             return "`/mcp` lists the MCP servers, `/mcp desc` also their tools. `/mcp login NAME` and `/mcp logout NAME` \
-                    begin and end a login, `/mcp enable NAME` and `/mcp disable NAME` switch a server in this session."
+                    begin and end a login, `/mcp enable NAME` and `/mcp disable NAME` switch a server in this session. \
+                    `/mcp add NAME COMMAND_OR_URL` and `/mcp remove NAME` change the settings, `/mcp test [NAME]` \
+                    starts servers anew beside the session."
                 .to_owned();
         }
     };
     if spec.toolbox.servers.is_empty() {
-        return "No MCP servers are configured. Add some to `mcpServers` of the settings, or in your editor."
-            .to_owned();
+        return NO_SERVERS.to_owned();
     }
     spec.toolbox.servers.iter().map(|it| server_in_words(it, &spec.toolbox, told, step.now.unix_ms)).collect()
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A line for the server, and one for each tool of the first `told`.
-pub(super) fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize, now_ms: u64) -> String {
+pub fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize, now_ms: u64) -> String {
     let n_tools = toolbox.tools_of_server(&server.name).count();
     let standing = match &server.status {
         ServerStatus::Starting { .. } => "connecting".to_owned(),
@@ -53,7 +53,8 @@ fn health_in_words(it: &ServerHealth) -> String {
     format!("; started again {count}{why}")
 }
 
-fn offer_in_words(n_tools: usize, offer: &ServerOffer) -> String {
+/// Counts of what it offers.
+pub fn offer_in_words(n_tools: usize, offer: &ServerOffer) -> String {
     let count = |n: usize, what: &str| match n {
         0 => None,
         1 => Some(format!("1 {what}")),

@@ -7,7 +7,7 @@ mod event_hooks;
 pub mod file_commands;
 mod hooks_command;
 mod limits;
-mod mcp_report;
+pub mod mcp_report;
 mod models;
 mod non_turn_work;
 mod options;

@@ -1,4 +1,4 @@
-//! `/mcp login`, `logout`, `enable` and `disable`: an order about one server, and what came of it.
+//! `/mcp login`, `logout`, `enable`, `disable`, `test`, `add` and `remove`: an order about servers, and what came of it.
 
 use super::{
     endings::Cause,
@@ -22,30 +22,44 @@ use crate::{
     },
 };
 
+/// What is said of servers where there are none.
+pub const NO_SERVERS: &str = "No MCP servers are configured. `/mcp add` adds one to your settings or the workspace's; your editor may bring some.";
+
 #[derive(Debug)]
 struct LoggingIn(ServerLogin);
 
 #[derive(Debug)]
 struct Managing {
     effect: EffectId,
+    verb: ServerVerb,
 }
 
 pub(super) fn begin(cx: &mut TurnContext<'_, '_>, order: ServerOrder) -> Flow {
-    let is_known = cx.spec.toolbox.servers.iter().any(|it| it.name == order.server);
-    if !is_known {
-        let name = text::first_line(&order.server, 100);
-        return Flow::report(format!("There is no MCP server `{name}`; `/mcp` lists them."));
-    }
+    let servers = &cx.spec.toolbox.servers;
+    let is_all = order.verb == ServerVerb::Test && order.server.is_empty();
+    let is_known = is_all || servers.iter().any(|it| it.name == order.server);
     match order.verb {
-        ServerVerb::Login => Flow::wait(LoggingIn(ServerLogin::begin(cx.step, &order.server))),
-        ServerVerb::Logout | ServerVerb::Enable | ServerVerb::Disable => {
-            Flow::wait(Managing { effect: cx.step.start_effect(Effect::ManageServer(Box::new(order))) })
+        ServerVerb::Test if is_all && servers.is_empty() => Flow::report(NO_SERVERS),
+        // Files may have servers that this session does not know.
+        ServerVerb::Add | ServerVerb::Remove => manage(cx, order),
+        _ if !is_known => {
+            let name = text::first_line(&order.server, 100);
+            Flow::report(format!("There is no MCP server `{name}`; `/mcp` lists them."))
         }
+        ServerVerb::Login => Flow::wait(LoggingIn(ServerLogin::begin(cx.step, &order.server))),
+        ServerVerb::Logout | ServerVerb::Enable | ServerVerb::Disable | ServerVerb::Test => manage(cx, order),
     }
 }
 
-fn report(result: Result<String, String>) -> Flow {
+fn manage(cx: &mut TurnContext<'_, '_>, order: ServerOrder) -> Flow {
+    let verb = order.verb;
+    Flow::wait(Managing { effect: cx.step.start_effect(Effect::ManageServer(Box::new(order))), verb })
+}
+
+fn report(verb: ServerVerb, result: Result<String, String>) -> Flow {
     Flow::report(match result {
+        // A list, and no sentence.
+        Ok(done) if verb == ServerVerb::Test => done,
         Ok(done) => text::end_sentence(&done),
         Err(why) => text::end_sentence(&format!("Nothing came of it: {why}")),
     })
@@ -61,7 +75,7 @@ impl Phase for LoggingIn {
                 send_command_message(cx.step, Speaker::Agent, vec![Part::text(said)]);
                 Flow::Wait(self)
             }
-            LoginNews::Ended(result) => report(result),
+            LoginNews::Ended(result) => report(ServerVerb::Login, result),
             LoginNews::Cancelled => Flow::End(Cause::Cancelled),
         }
     }
@@ -74,7 +88,7 @@ impl Phase for LoggingIn {
 impl Phase for Managing {
     fn step(self: Box<Self>, _: &mut TurnState, _: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::ServerManaged { effect, result, .. } if effect == self.effect => report(result),
+            Input::ServerManaged { effect, result, .. } if effect == self.effect => report(self.verb, result),
             other => Flow::Unrelated(self, other),
         }
     }

@@ -39,7 +39,7 @@ pub use client_transport::{RelayError, RelayReply, RelayedRequest};
 pub use connection::open_link;
 pub use names::ToolNames;
 pub use resources::describe_resources;
-pub use server::run_server;
+pub use server::{StartFailure, run_server, try_server};
 
 use self::auth::LoginTarget;
 use crate::{

@@ -35,6 +35,34 @@ pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: Cancel
     stop.run_until_cancelled(run_with_restarts(&launch, &doors, &tell)).await;
 }
 
+/// Why a server that was tried does not come up.
+pub struct StartFailure {
+    /// In one line for people.
+    pub why: String,
+    /// It wants another credential than castor has.
+    pub is_unauthorized: bool,
+}
+
+/// Starts a server once beside those of sessions, and ends it: what it lists. It may ask neither the user nor a model.
+///
+/// # Errors
+/// Why it does not come up.
+pub async fn try_server(mut launch: ServerIdentity, mut doors: HostHandles) -> Result<ServerLists, StartFailure> {
+    doors.elicitation = ElicitationSupport::default();
+    launch.samples = false;
+    // Nobody waits for what it says otherwise.
+    let tell: EventSink = Arc::new(|_| Box::pin(std::future::ready(())));
+    let asking = ServerAsker::new(doors.elicitation, launch.samples, tell.clone());
+    let listener = Listener::new(asking, launch.roots.clone());
+    match start(&launch, &doors, listener, &tell).await {
+        Ok((_open, lists)) => Ok(lists),
+        Err(error) => {
+            let why = text::visible_line(&error.to_string(), MAX_WHY);
+            Err(StartFailure { why, is_unauthorized: wants_credential(&error) })
+        }
+    }
+}
+
 /// Reasons have words of the server's and of its authorization server's in them.
 fn in_visible_words(event: ServerEvent) -> ServerEvent {
     let plain = |why: &str| text::visible_line(why, MAX_WHY);
@@ -183,12 +211,11 @@ fn elicitation(link: &McpLink, doors: &HostHandles) -> ElicitationSupport {
 }
 
 fn loss(why: String, error: &StartError) -> ServerEvent {
-    match error {
-        StartError::Unauthorized(_) | StartError::NeedsScopes(_) | StartError::Status(401) => {
-            ServerEvent::Unauthorized(why)
-        }
-        _ => ServerEvent::Lost(why),
-    }
+    if wants_credential(error) { ServerEvent::Unauthorized(why) } else { ServerEvent::Lost(why) }
+}
+
+fn wants_credential(error: &StartError) -> bool {
+    matches!(error, StartError::Unauthorized(_) | StartError::NeedsScopes(_) | StartError::Status(401))
 }
 
 /// Where a user gets another credential for it.

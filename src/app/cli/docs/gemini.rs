@@ -105,7 +105,7 @@ const TYPED: &[(&str, Compatibility)] = {
         ("hooks", Differs("for the session; settings switch them for good")),
         ("ide", Absent("over ACP the editor sends its context itself")),
         ("init", Works),
-        ("mcp", Differs("the servers and how they are")),
+        ("mcp", Differs("the servers and how they are; add, remove and test as in the shell")),
         ("memory", Differs("refresh, add and inbox")),
         ("model", Works),
         ("permissions", Differs("what you allowed; trust is `castor trust`")),

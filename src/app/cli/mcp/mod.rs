@@ -9,10 +9,12 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
-pub use changes::{AddArgs, ServerScope};
-
 use super::exits;
-use crate::{base::path::AbsPath, world::secrets::Env};
+use crate::{
+    app::settings::server_edit::{AddArgs, RemoveArgs, ServerEdit},
+    base::path::AbsPath,
+    world::secrets::Env,
+};
 
 /// Looks at the MCP servers of this folder, changes them, and logs in at them.
 #[derive(Args, Clone, Debug)]
@@ -34,13 +36,7 @@ pub enum McpVerb {
     /// Puts a server into a settings file
     Add(AddArgs),
     /// Takes a server out of a settings file
-    Remove {
-        /// As the settings name it
-        name: String,
-        /// Whose settings
-        #[arg(short, long, value_enum, default_value = "project")]
-        scope: ServerScope,
-    },
+    Remove(RemoveArgs),
     /// Takes a server off `mcp.excluded` in your settings
     Enable {
         /// As `list` names it
@@ -75,8 +71,8 @@ pub fn run(args: &McpArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write, err: &
     match &args.verb {
         None | Some(McpVerb::List) => states::list(cwd, out, err),
         Some(McpVerb::Test { name }) => states::test(cwd, name.as_deref(), out, err),
-        Some(McpVerb::Add(server)) => changes::add(server, env, cwd, out, err),
-        Some(McpVerb::Remove { name, scope }) => changes::remove(name, *scope, (env, cwd), out, err),
+        Some(McpVerb::Add(server)) => changes::edit(&ServerEdit::Add(server.clone()), (env, cwd), out, err),
+        Some(McpVerb::Remove(server)) => changes::edit(&ServerEdit::Remove(server.clone()), (env, cwd), out, err),
         Some(McpVerb::Enable { name }) => changes::switch(name, true, (env, cwd), out, err),
         Some(McpVerb::Disable { name }) => changes::switch(name, false, (env, cwd), out, err),
         Some(McpVerb::Login { name, no_browser }) => logins::log_in(name, !no_browser, (env, cwd), out, err),

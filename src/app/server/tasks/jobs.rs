@@ -15,11 +15,13 @@ use crate::{
         panics,
         server::event::{ListAsker, ListParams, Listing},
         session::session_resources::SessionResources,
+        settings::server_edit::ServerEdit,
     },
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
         log::{Grant, PersistentGrant},
+        mcp::McpServerConfig,
         path::AbsPath,
         server_offer::CompletionQuery,
         server_order::ServerOrder,
@@ -32,6 +34,7 @@ use crate::{
         checkpoints::Checkpoints,
         disk,
         mcp::{Connection, HostHandles, ServerIdentity, auth::LoginTarget},
+        secrets::Env,
         store::{self, ListCache, SessionStore},
     },
 };
@@ -47,8 +50,8 @@ pub enum Job {
     Effect(EffectJob),
     /// An MCP server, until `stop`. Answered by its news.
     Server { server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken },
-    /// A login at a server, until `cancel`. Answered as `Effect::ManageServer` is.
-    Login { session: SessionId, effect: EffectId, login: Box<ServerLogin>, cancel: CancellationToken },
+    /// An order about servers, until `cancel`. Answered as `Effect::ManageServer` is.
+    ServerErrand { session: SessionId, effect: EffectId, errand: Box<ServerErrand>, cancel: CancellationToken },
     /// A question of the client to an MCP server. Answered by `Completed`.
     Complete(CompletionJob),
     /// A hook that no session waits for. A chore.
@@ -119,12 +122,41 @@ impl StateSave {
     }
 }
 
-/// A login at a server, or the end of one.
-pub struct ServerLogin {
+/// An order about servers that takes a while.
+pub struct ServerErrand {
     pub order: ServerOrder,
-    pub target: LoginTarget,
-    /// The client's name for the page.
-    pub page: String,
+    pub work: ServerWork,
+}
+
+pub enum ServerWork {
+    /// A login, or the end of one.
+    Login {
+        target: LoginTarget,
+        /// The client's name for the page.
+        page: String,
+    },
+    Test {
+        servers: Vec<TestedServer>,
+        handles: Box<HostHandles>,
+    },
+    /// A change of a settings file.
+    Edit {
+        edit: ServerEdit,
+        env: Env,
+        cwd: AbsPath,
+        /// When it holds.
+        note: &'static str,
+    },
+}
+
+/// A server that is to be tested.
+pub enum TestedServer {
+    Start {
+        config: Box<McpServerConfig>,
+        launch: Box<ServerIdentity>,
+    },
+    /// It is not started: the line about it.
+    Told(String),
 }
 
 /// An effect of a session's engine.

@@ -9,7 +9,7 @@ pub mod jobs;
 pub mod pending_chores;
 mod queues;
 pub mod redact_output;
-pub mod server_login;
+pub mod server_errand;
 pub mod store_requests;
 pub mod threads;
 mod truncate_output;
@@ -48,7 +48,7 @@ use crate::{
         tools::{self, Builtin},
     },
 };
-use jobs::{AgentNote, CompletionJob, EffectJob, Job, ServerLogin, SessionSearch, StateSave, Workers};
+use jobs::{AgentNote, CompletionJob, EffectJob, Job, ServerErrand, SessionSearch, StateSave, Workers};
 use pending_chores::PendingChores;
 use store_requests::{OpenedLog, StoreJob, StoreQuestion};
 
@@ -158,12 +158,12 @@ impl Tasks {
         self.running.insert(key, RunningEffect { cancel, server, request, is_look });
     }
 
-    /// A login at a server, or the end of one.
-    pub fn start_login(&mut self, session: &SessionId, effect: EffectId, login: ServerLogin) {
+    /// An order about servers that takes a while.
+    pub fn start_server_errand(&mut self, session: &SessionId, effect: EffectId, errand: ServerErrand) {
         let cancel = CancellationToken::new();
         let running = RunningEffect { cancel: cancel.clone(), server: None, request: None, is_look: false };
         self.running.insert((session.clone(), effect), running);
-        self.workers.start(Job::Login { session: session.clone(), effect, login: Box::new(login), cancel });
+        self.workers.start(Job::ServerErrand { session: session.clone(), effect, errand: Box::new(errand), cancel });
     }
 
     /// All that was spent is known above by now: who has nothing left asks no model any more.

@@ -19,7 +19,7 @@ use super::{
     jobs::{CompletionJob, EffectJob, Job, Workers},
     pending_chores::{self, FileWrite},
     queues::Queues,
-    redact_output, server_login,
+    redact_output, server_errand,
     truncate_output::truncate_output,
     worker::Worker,
 };
@@ -244,8 +244,8 @@ impl Workers for Threads {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
             Job::Complete(it) => self.complete(it),
-            Job::Login { session, effect, login, cancel } => {
-                self.leaves.spawn(server_login::run((session, effect), *login, cancel, self.control.clone()));
+            Job::ServerErrand { session, effect, errand, cancel } => {
+                self.leaves.spawn(server_errand::run((session, effect), *errand, cancel, self.control.clone()));
             }
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => {
