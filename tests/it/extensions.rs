@@ -28,7 +28,8 @@ fn run(sandbox: &Sandbox, program: &str, args: &[&str]) -> (i32, String) {
     (out.status.code().unwrap(), text)
 }
 
-fn castor(sandbox: &Sandbox, args: &[&str]) -> (i32, String) {
+/// A command of castor's in the workspace: its exit code, and what it printed.
+pub fn castor(sandbox: &Sandbox, args: &[&str]) -> (i32, String) {
     run(sandbox, env!("CARGO_BIN_EXE_castor"), args)
 }
 
@@ -51,6 +52,11 @@ fn write_repository(sandbox: &Sandbox) -> String {
     let hooks = json!({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}});
     sandbox.write("repo/hooks/hooks.json", &hooks.to_string());
     sandbox.write("repo/.gitattributes", "*.md filter=evil\n");
+    commit_repository(sandbox)
+}
+
+/// Makes a repository of the folder `repo` beside the workspace. Returns its commit.
+pub fn commit_repository(sandbox: &Sandbox) -> String {
     let repo = sandbox.workspace().parent().unwrap().join("repo").display().to_string();
     let git = |args: &[&str]| {
         let identity = ["-C", &repo, "-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"];
@@ -65,7 +71,7 @@ fn write_repository(sandbox: &Sandbox) -> String {
 }
 
 /// The model gets nothing of a client but a session in the workspace.
-fn start(sandbox: &Sandbox) -> (Client, String) {
+pub fn start(sandbox: &Sandbox) -> (Client, String) {
     let mut client = Client::start(sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -73,7 +79,7 @@ fn start(sandbox: &Sandbox) -> (Client, String) {
 }
 
 /// Types a prompt: what castor says, and all updates as text.
-fn typed(client: &mut Client, session: &str, text: &str) -> (String, String) {
+pub fn typed(client: &mut Client, session: &str, text: &str) -> (String, String) {
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     let (_, messages) = client.call("session/prompt", params).unwrap();
     let updates = || messages.iter().map(|it| &it["params"]["update"]);

@@ -86,6 +86,7 @@ mod schema_files;
 mod schemas;
 mod serve;
 mod signals;
+mod skills;
 mod stale;
 mod start;
 mod state;

@@ -127,13 +127,10 @@ pub fn main() -> ExitCode {
         CliVerb::Commands(args) => {
             with_cwd(|cwd| exit_code(file_commands::run(&args, &Env::from_process(), &cwd, out, err)))
         }
-        CliVerb::Skills(args) => with_cwd(|cwd| exit_code(skills::run(&args, &Env::from_process(), &cwd, out, err))),
-        CliVerb::Extensions(args) => with_cwd(|cwd| {
-            let mut ask = sessions::ask_terminal;
-            let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-            let streams = &mut extensions::ExtensionStreams { out, err, ask };
-            exit_code(extensions::run(&args, &Env::from_process(), &cwd, streams))
-        }),
+        CliVerb::Skills(args) => with_extension_streams(out, err, |env, cwd, it| skills::run(&args, env, cwd, it)),
+        CliVerb::Extensions(args) => {
+            with_extension_streams(out, err, |env, cwd, it| extensions::run(&args, env, cwd, it))
+        }
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
@@ -146,6 +143,19 @@ pub fn main() -> ExitCode {
         }),
         CliVerb::Policy(args) => with_cwd(|cwd| exit_code(policy::run(&args, &Env::from_process(), &cwd, out))),
     }
+}
+
+/// For what is shown and asked about before it counts.
+fn with_extension_streams(
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+    act: impl FnOnce(&Env, &AbsPath, &mut extensions::ExtensionStreams<'_>) -> io::Result<u8>,
+) -> ExitCode {
+    with_cwd(|cwd| {
+        let mut ask = sessions::ask_terminal;
+        let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+        exit_code(act(&Env::from_process(), &cwd, &mut extensions::ExtensionStreams { out, err, ask }))
+    })
 }
 
 fn run_agent(verb: AgentVerb, out: &mut dyn Write) -> ExitCode {

@@ -1,4 +1,4 @@
-//! `castor skills`: lists skills, shows one, switches one in your settings, and checks their files.
+//! `castor skills`: lists, shows, installs, links and removes skills, switches one in your settings, and checks files.
 
 use std::{
     io::{self, Write},
@@ -9,6 +9,10 @@ use clap::{Args, Subcommand};
 
 use super::{
     exits::{self, EXIT_FAILED, EXIT_INPUT},
+    extensions::{
+        ExtensionStreams,
+        skills::{self, SkillLinkArgs, SkillOrder, SkillSourceArgs},
+    },
     file_commands::{MAX_READ, indented, notes},
     folder::folder,
     terminal_text::escape_line,
@@ -27,11 +31,12 @@ use crate::{
     },
 };
 
-/// Looks at skills.
+/// Looks after skills.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "They lie in the folder `skills` of .castor, .agents, .gemini and .claude, of your home and of \
-                        the workspace: a folder each, with a file SKILL.md."
+                        the workspace: a folder each, with a file SKILL.md. What is installed or linked is shown \
+                        before it counts; files that change later count for nothing until you say yes again."
 )]
 pub struct SkillsArgs {
     #[command(subcommand)]
@@ -53,6 +58,15 @@ pub enum SkillsVerb {
         /// The folder of the session [default: the current one]
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
+    },
+    /// Copies skills from a folder or a git repository, once you have seen what they bring
+    Install(SkillSourceArgs),
+    /// Uses a folder where it is; after a change, say `castor extensions update NAME`
+    Link(SkillLinkArgs),
+    /// Removes a skill that was installed or linked
+    Uninstall {
+        /// As `list` names it
+        name: String,
     },
     /// Takes a skill off skills.disabled in your settings
     Enable {
@@ -79,10 +93,24 @@ pub enum SkillsVerb {
 ///
 /// # Errors
 /// The output's.
-pub fn run(args: &SkillsArgs, env: &Env, here: &AbsPath, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+pub fn run(args: &SkillsArgs, env: &Env, here: &AbsPath, streams: &mut ExtensionStreams<'_>) -> io::Result<u8> {
+    let order = match &args.verb {
+        SkillsVerb::Install(it) => Some(SkillOrder::Install(it)),
+        SkillsVerb::Link(it) => Some(SkillOrder::Link(it)),
+        SkillsVerb::Uninstall { name } => Some(SkillOrder::Uninstall(name)),
+        _ => None,
+    };
+    match order {
+        Some(it) => skills::run(&it, env, here, streams),
+        None => look(args, env, here, (streams.out, streams.err)),
+    }
+}
+
+/// All verbs but those that install and remove.
+fn look(args: &SkillsArgs, env: &Env, here: &AbsPath, (out, err): (&mut dyn Write, &mut dyn Write)) -> io::Result<u8> {
     let cwd = match &args.verb {
         SkillsVerb::List { cwd } | SkillsVerb::Show { cwd, .. } | SkillsVerb::Check { cwd, .. } => cwd.as_ref(),
-        SkillsVerb::Enable { .. } | SkillsVerb::Disable { .. } => None,
+        _ => None,
     };
     let folder = match folder(here, cwd) {
         Ok(it) => it,

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{castor_home, extensions::record, files_below::files_below};
+use super::{
+    castor_home,
+    extensions::record::{self, ExtensionKind},
+    files_below::files_below,
+};
 use crate::{base::path::AbsPath, world::secrets::Env};
 
 /// Folders of an extension that castor reads.
@@ -39,12 +43,17 @@ pub fn watched<K: Copy>(env: &Env, of_settings: K, kinds: &[(&str, &str, usize, 
     let Some(home) = castor_home(env) else { return Vec::new() };
     let records = record::files(&home);
     let names = records.iter().filter_map(|it| it.as_path().file_stem()?.to_str().map(str::to_owned));
-    let folders: Vec<AbsPath> = names.filter_map(|it| record::folder_of(&home, &it)).collect();
+    let folders: Vec<_> = names.filter_map(|it| record::folder_of(&home, &it)).collect();
     let mut res: Vec<_> = records.into_iter().map(|it| (of_settings, it)).collect();
-    for folder in folders {
+    for (folder, what) in folders {
         res.extend([MANIFEST, HOOKS].map(|it| (of_settings, folder.join(it))));
         for (name, end, depth, kind) in kinds {
-            let files = files_below(&folder.join(name), end, *depth);
+            let at = match what {
+                ExtensionKind::Extension => folder.join(name),
+                ExtensionKind::Skill if *name == SKILLS => folder.clone(),
+                ExtensionKind::Skill => continue,
+            };
+            let files = files_below(&at, end, *depth);
             res.extend(files.into_iter().flatten().map(|it| (*kind, it)));
         }
     }

@@ -5,6 +5,7 @@ mod install;
 mod moved;
 mod page;
 mod settings;
+pub mod skills;
 
 use std::{
     io::{self, Write},
@@ -30,7 +31,7 @@ use crate::{
             extensions::{
                 Extension, contents,
                 manifest::is_extension_name,
-                record::{self, ExtensionRecord},
+                record::{self, ExtensionKind, ExtensionRecord},
             },
             folder_config::{self, FolderConfig},
             gemini_home,
@@ -183,11 +184,20 @@ fn wrong<T>(why: impl ToString) -> Result<T, Stop> {
 /// # Errors
 /// The output's.
 pub fn run(args: &ExtensionsArgs, env: &Env, here: &AbsPath, streams: &mut ExtensionStreams<'_>) -> io::Result<u8> {
+    with_cx(env, here, streams, |cx| run_verb(cx, &args.verb))
+}
+
+fn with_cx(
+    env: &Env,
+    here: &AbsPath,
+    streams: &mut ExtensionStreams<'_>,
+    act: impl FnOnce(&mut Cx<'_, '_>) -> Result<u8, Stop>,
+) -> io::Result<u8> {
     let Some(home) = castor_home(env) else {
         return writeln!(streams.err, "castor: {NO_HOME}").map(|()| EXIT_FAILED);
     };
     let cx = &mut Cx { env, home, here, streams };
-    match run_verb(cx, &args.verb) {
+    match act(cx) {
         Ok(code) => Ok(code),
         Err(Stop::Output(it)) => Err(it),
         Err(Stop::Failed(code, why)) => writeln!(cx.streams.err, "castor: {}", escape_line(&why)).map(|()| code),
@@ -312,7 +322,7 @@ fn on_off(is_on: bool) -> &'static str {
 
 fn validate(cx: &mut Cx<'_, '_>, folder: &AbsPath) -> Result<u8, Stop> {
     let folder = disk::real_path(folder).or_else(wrong)?;
-    let contents = contents::read(&folder).or_else(failed)?;
+    let contents = contents::read(&folder, ExtensionKind::Extension).or_else(failed)?;
     let found = page::of(&Extension::candidate(&folder, contents));
     page::write(&found, cx.streams.out)?;
     if found.faults.is_empty() {

@@ -10,11 +10,15 @@ use crate::{
         session::commands::is_own_command,
     },
     world::workspace::{
-        extensions::{Extension, Extensions, contents::Contents},
+        extensions::{Extension, Extensions, contents::Contents, record::ExtensionKind},
         folder_config::FolderConfig,
+        prompts::SKILL_FILE,
         settings::{Scope, variables_in},
     },
 };
+
+/// More files of a skill are only counted.
+const MAX_FILES: usize = 50;
 
 /// What it brings, and what of it does not count.
 pub struct ExtensionPage {
@@ -33,6 +37,7 @@ pub fn of(it: &Extension) -> ExtensionPage {
     page.agents(&ground);
     page.policies(it, contents);
     page.settings(contents);
+    page.files(contents);
     page.faults.extend(contents.manifest.notes.iter().cloned());
     page
 }
@@ -96,6 +101,16 @@ impl ExtensionPage {
                 format!("rule ({}): {}", format!("{:?}", it.decision).to_lowercase(), it.name(&it.tools.join(", ")))
             };
             self.lines.extend(found.rules.iter().map(rule));
+        }
+    }
+
+    /// Of a skill, which the model reads and may run.
+    fn files(&mut self, contents: &Contents) {
+        let names = contents.hashes.keys().filter(|it| *it != SKILL_FILE);
+        let names: Vec<&String> = names.filter(|_| contents.kind == ExtensionKind::Skill).collect();
+        self.lines.extend(names.iter().take(MAX_FILES).map(|it| format!("file: {it}")));
+        if names.len() > MAX_FILES {
+            self.lines.push(format!("and {} more files", names.len() - MAX_FILES));
         }
     }
 

@@ -19,7 +19,7 @@ const MAX_VALUE: u64 = 16 << 10;
 
 pub fn config(cx: &mut Cx<'_, '_>, name: &str, setting: Option<&str>) -> Result<u8, Stop> {
     let record = cx.record(name)?;
-    let contents = contents::read(&record.folder(&cx.home)).or_else(failed)?;
+    let contents = contents::read(&record.folder(&cx.home), record.kind).or_else(failed)?;
     let all = contents.manifest.settings;
     let mut values = record::read_values(&cx.home, name).or_else(failed)?;
     let Some(wanted) = setting else { return list(cx, &all, &values) };

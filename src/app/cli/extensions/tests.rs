@@ -1,6 +1,6 @@
 //! `castor extensions` in an empty home: what is shown, asked and kept.
 
-use super::{ExtensionStreams, run};
+use super::{ExtensionStreams, run, skills};
 use crate::{
     app::cli::testing::{Ground, parse},
     base::path::AbsPath,
@@ -131,4 +131,34 @@ fn a_new_one_is_in_order_and_gemini_clis_are_named() {
     ground.write("h/.castor/settings.json", settings);
     let (text, code) = say(&ground, &["install", "https://example.com/x.git", "--consent"], None);
     assert!(code == 1 && text.contains("security.blockGitExtensions"), "{text}");
+}
+
+/// The question comes last, after all that the skill brings.
+#[test]
+fn a_skill_is_asked_about_before_it_counts() {
+    let ground = ground();
+    ground.write("s/SKILL.md", "---\nname: tidy\ndescription: Tidies up\n---\nSweep.");
+    ground.write("s/run/sweep.sh", "");
+    let install = |answer| {
+        let (mut out, mut err, mut asked) = (Vec::new(), Vec::new(), String::new());
+        let mut ask = |question: &str| {
+            asked = question.to_owned();
+            answer
+        };
+        let streams = &mut ExtensionStreams { out: &mut out, err: &mut err, ask: Some(&mut ask) };
+        let order = skills::SkillOrder::Install(&parse(&["../s"]));
+        let code = skills::run(&order, &ground.env("true"), &ground.root.join("w"), streams).unwrap();
+        let text = [out, err].map(|it| String::from_utf8(it).unwrap()).concat();
+        (text.replace(&ground.root.to_string(), "$ROOT"), asked, code)
+    };
+    let (text, asked, code) = install(false);
+    let brings =
+        "tidy (skill), a copy of $ROOT/s\nTidies up\nIt brings:\n  skill: tidy: Tidies up\n  file: run/sweep.sh\n";
+    assert_eq!((text.as_str(), code), (format!("{brings}castor: nothing was changed\n").as_str(), 1));
+    let risk = "Its text goes to the model, which may run what it brings as commands.";
+    assert_eq!(asked, format!("{risk}\nUse the skill tidy?"));
+    assert!(say(&ground, &["list"], None).0.starts_with("No extension is installed.\n"));
+    let (text, _, code) = install(true);
+    assert!(code == 0 && text.ends_with("tidy (skill) is installed; it counts from the next session on.\n"), "{text}");
+    assert!(say(&ground, &["list"], None).0.contains(" on  1 skill\n"));
 }

@@ -1,13 +1,13 @@
-//! The files of an extension: hashed for the user's yes, compared with it, and used as they were hashed.
+//! The files of an extension or of an installed skill: hashed for the user's yes, compared with it, used as they were hashed.
 
 use std::collections::BTreeMap;
 
 use super::{
     manifest::{self, ExtensionManifest},
-    record::{FileHash, TreeHashes},
+    record::{ExtensionKind, FileHash, TreeHashes},
 };
 use crate::{
-    base::path::AbsPath,
+    base::{agent::AgentOrigin, path::AbsPath},
     world::{
         disk::{self, TreeBounds, TreeFile, TreeKind},
         workspace::{
@@ -23,10 +23,14 @@ use crate::{
 const BOUNDS: TreeBounds = TreeBounds { files: 20_000, bytes: 256 << 20 };
 /// Larger files of configuration count as too large; their readers say so.
 const MAX_CONFIG: usize = 1 << 20;
+/// What stands in the place of a version: a skill has none.
+const SKILL_RELEASE: &str = "(skill)";
 
 /// The files of an extension that count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
+    pub kind: ExtensionKind,
+    /// Of a skill, what its own file says.
     pub manifest: ExtensionManifest,
     /// Files that castor reads, as they were hashed; of large ones the beginning.
     pub config: BTreeMap<AbsPath, Vec<u8>>,
@@ -45,24 +49,36 @@ pub fn list(folder: &AbsPath) -> Result<Vec<TreeFile>, String> {
 ///
 /// # Errors
 /// What cannot be read, leads out of it, or is too much; a manifest that is none.
-pub fn read(folder: &AbsPath) -> Result<Contents, String> {
-    read_against(folder, &TreeHashes::new()).map(|it| it.0)
+pub fn read(folder: &AbsPath, kind: ExtensionKind) -> Result<Contents, String> {
+    read_against(folder, kind, &TreeHashes::new()).map(|it| it.0)
 }
 
 /// The same where a yes is known, and what is not as it was then: those files are not opened again that nobody wrote to.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_against(folder: &AbsPath, covered: &TreeHashes) -> Result<(Contents, Vec<String>), String> {
-    let bytes = read_config(folder, MANIFEST).map_err(|it| match it.kind() {
-        std::io::ErrorKind::NotFound => format!("{folder} has no {MANIFEST}"),
-        _ => format!("{folder}/{MANIFEST} cannot be read: {it}"),
+pub fn read_against(
+    folder: &AbsPath,
+    kind: ExtensionKind,
+    covered: &TreeHashes,
+) -> Result<(Contents, Vec<String>), String> {
+    let name = match kind {
+        ExtensionKind::Extension => MANIFEST,
+        ExtensionKind::Skill => prompts::SKILL_FILE,
+    };
+    let bytes = read_config(folder, name).map_err(|it| match it.kind() {
+        std::io::ErrorKind::NotFound => format!("{folder} has no {name}"),
+        _ => format!("{folder}/{name} cannot be read: {it}"),
     })?;
     if bytes.1.len() > MAX_CONFIG {
-        return Err(format!("{MANIFEST} is over {} MiB", MAX_CONFIG >> 20));
+        return Err(format!("{name} is over {} MiB", MAX_CONFIG >> 20));
     }
-    let manifest = manifest::parse(&bytes.1).map_err(|it| format!("{MANIFEST}: {it}"))?;
-    let mut res = Contents { manifest, ..Contents::default() };
+    let manifest = match kind {
+        ExtensionKind::Extension => manifest::parse(&bytes.1),
+        ExtensionKind::Skill => skill_manifest(&folder.join(name), &bytes.1),
+    };
+    let manifest = manifest.map_err(|it| format!("{name}: {it}"))?;
+    let mut res = Contents { kind, manifest, ..Contents::default() };
     for it in list(folder)? {
         let hash = res.take(folder, &it, covered.get(&it.name)).map_err(|why| format!("{}: {why}", it.name))?;
         res.hashes.insert(it.name, hash);
@@ -72,6 +88,14 @@ pub fn read_against(folder: &AbsPath, covered: &TreeHashes) -> Result<(Contents,
     let gone = covered.keys().filter(|it| !res.hashes.contains_key(*it)).cloned();
     let changed = other.chain(gone).collect();
     Ok((res, changed))
+}
+
+/// A skill says of itself what an extension has a manifest for: a name and a description.
+fn skill_manifest(file: &AbsPath, bytes: &[u8]) -> Result<ExtensionManifest, String> {
+    let it = prompts::parse_skill(bytes, AgentOrigin::User(file.clone())).map_err(|it| it.message)?;
+    manifest::check_name(&it.name)?;
+    let (name, version, description) = (it.name, SKILL_RELEASE.to_owned(), it.description);
+    Ok(ExtensionManifest { name, version, description, ..ExtensionManifest::default() })
 }
 
 fn read_config(folder: &AbsPath, name: &str) -> std::io::Result<(String, Vec<u8>)> {
@@ -101,6 +125,9 @@ impl Contents {
 
     /// Whether castor itself reads it.
     fn is_config(&self, name: &str) -> bool {
+        if self.kind == ExtensionKind::Skill {
+            return name == prompts::SKILL_FILE;
+        }
         let below = |folder: &str| name.strip_prefix(folder).and_then(|it| it.strip_prefix('/'));
         let depth = |it: &str| it.split('/').count();
         name == MANIFEST
@@ -110,6 +137,14 @@ impl Contents {
             || below(SKILLS).is_some_and(|it| it.ends_with(prompts::SKILL_FILE) && depth(it) <= 2)
             || below(AGENTS).is_some_and(|it| is_agent_file(it) && depth(it) == 1)
             || below(POLICIES).is_some_and(|it| it.ends_with(".toml") && depth(it) == 1)
+    }
+
+    /// Where its skills lie.
+    pub fn skills_folder(&self, folder: &AbsPath) -> AbsPath {
+        match self.kind {
+            ExtensionKind::Extension => folder.join(SKILLS),
+            ExtensionKind::Skill => folder.clone(),
+        }
     }
 
     /// Files of context, with what a model is to read of them.
@@ -124,17 +159,16 @@ impl Contents {
 
     /// What it brings, as counts.
     pub fn in_words(&self, folder: &AbsPath) -> String {
-        let below = |name: &str, end: &str| {
-            let at = folder.join(name);
+        let below = |at: AbsPath, end: &str| {
             self.config.keys().filter(|it| it.is_within(&at) && it.to_string().ends_with(end)).count()
         };
         let rows = [
             (self.manifest.servers.len(), "MCP server"),
-            (below(HOOKS, ""), "hook file"),
-            (below(COMMANDS, ".toml"), "command"),
-            (below(SKILLS, prompts::SKILL_FILE), "skill"),
-            (below(AGENTS, ".md"), "agent"),
-            (below(POLICIES, ".toml"), "policy file"),
+            (below(folder.join(HOOKS), ""), "hook file"),
+            (below(folder.join(COMMANDS), ".toml"), "command"),
+            (below(self.skills_folder(folder), prompts::SKILL_FILE), "skill"),
+            (below(folder.join(AGENTS), ".md"), "agent"),
+            (below(folder.join(POLICIES), ".toml"), "policy file"),
             (self.context(folder).count(), "context file"),
             (self.manifest.exclude_tools.len(), "excluded tool"),
         ];

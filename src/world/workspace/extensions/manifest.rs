@@ -51,6 +51,18 @@ pub fn is_extension_name(name: &str) -> bool {
     starts && name.len() <= MAX_NAME && name.chars().all(plain) && !RESERVED.contains(&name.to_lowercase().as_str())
 }
 
+/// # Errors
+/// What is wrong with it as the name of an extension.
+pub fn check_name(name: &str) -> Result<(), String> {
+    match is_extension_name(name) {
+        true => Ok(()),
+        false => Err(format!(
+            "the name {name:?} is not possible: letters, digits and dashes, at most {MAX_NAME}, and none of {}",
+            RESERVED.join(", ")
+        )),
+    }
+}
+
 /// Reads it.
 ///
 /// # Errors
@@ -60,12 +72,7 @@ pub fn parse(bytes: &[u8]) -> Result<ExtensionManifest, String> {
     let keys = value.as_object().ok_or("should hold an object {…}")?;
     let text = |key: &str| keys.get(key).and_then(Value::as_str).map(|it| plain(it.trim()));
     let name = text("name").filter(|it| !it.is_empty()).ok_or("has no name")?;
-    if !is_extension_name(&name) {
-        return Err(format!(
-            "the name {name:?} is not possible: letters, digits and dashes, at most {MAX_NAME}, and none of {}",
-            RESERVED.join(", ")
-        ));
-    }
+    check_name(&name)?;
     let version = text("version").filter(|it| !it.is_empty()).ok_or("has no version")?;
     let mut res = ExtensionManifest {
         name,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::{
     contents::Contents,
-    record::{ExtensionRecord, ExtensionSource, Values},
+    record::{ExtensionKind, ExtensionRecord, ExtensionSource, Values},
 };
 use crate::{
     base::{path::AbsPath, text, trust::ScriptHashes},
@@ -19,7 +19,7 @@ use crate::{
         secrets::Env,
         workspace::{
             Reader, Warning, agents, castor_home,
-            extension_files::{AGENTS, COMMANDS, ExtensionFiles, ExtensionTier, MANIFEST, POLICIES, SKILLS},
+            extension_files::{AGENTS, COMMANDS, ExtensionFiles, ExtensionTier, MANIFEST, POLICIES},
             policies::FolderAccess,
             programs,
             prompts::SKILL_FILE,
@@ -38,6 +38,7 @@ pub struct Extension {
     /// The version that its manifest says.
     pub release: String,
     pub folder: AbsPath,
+    pub kind: ExtensionKind,
     pub state: ExtensionState,
     values: Values,
 }
@@ -68,6 +69,7 @@ impl Extension {
             name,
             release,
             folder: folder.clone(),
+            kind: contents.kind,
             state: ExtensionState::On(contents.into()),
             values: Values::new(),
         }
@@ -80,7 +82,7 @@ impl Extension {
             (None, Err(why)) => (Values::new(), ExtensionState::Unusable(why)),
             (None, Ok(values)) => (values, look(it, &folder)),
         };
-        Self { name: it.name.clone(), release: it.release.clone(), folder, state, values }
+        Self { name: it.name.clone(), release: it.release.clone(), folder, kind: it.kind, state, values }
     }
 
     pub fn contents(&self) -> Option<&Contents> {
@@ -98,7 +100,7 @@ impl Extension {
 /// What is there is what the user said yes to, or nothing.
 fn look(it: &ExtensionRecord, folder: &AbsPath) -> ExtensionState {
     let again = format!("`castor extensions update {}` shows it again and asks", it.name);
-    match contents::read_against(folder, &it.files) {
+    match contents::read_against(folder, it.kind, &it.files) {
         Err(why) => ExtensionState::Unusable(format!("{}; {again}", text::first_line(&why, 300))),
         Ok((found, changed)) if changed.is_empty() && found.manifest.name == it.name => {
             ExtensionState::On(found.into())
@@ -234,7 +236,8 @@ impl Extensions {
     pub fn layers(&self, env: &Env, workspace: &AbsPath) -> (Vec<Layer>, Vec<Warning>) {
         let (mut layers, mut warnings) = (Vec::new(), Vec::new());
         let mut taken: BTreeSet<String> = BTreeSet::new();
-        for (it, contents) in self.used() {
+        // A skill says nothing of settings.
+        for (it, contents) in self.used().filter(|it| it.0.kind == ExtensionKind::Extension) {
             let (mut layer, warning) = layer::of(it, contents, env, workspace);
             warnings.extend(warning);
             if let Some(servers) = layer.value.get_mut("mcpServers").and_then(Value::as_object_mut) {
@@ -255,16 +258,16 @@ impl Extensions {
     pub fn tier(&self) -> ExtensionTier {
         let folders = |name: &str| self.used().map(|(it, _)| (it.name.as_str().into(), it.folder.join(name))).collect();
         ExtensionTier {
-            commands: self.files(COMMANDS, ".toml"),
-            skills: self.files(SKILLS, SKILL_FILE),
+            commands: self.files(".toml", |it, _| it.folder.join(COMMANDS)),
+            skills: self.files(SKILL_FILE, |it, contents| contents.skills_folder(&it.folder)),
             agents: folders(AGENTS),
             policies: self.used().map(|(it, _)| it.folder.join(POLICIES)).collect(),
         }
     }
 
-    fn files(&self, folder: &str, end: &str) -> Vec<ExtensionFiles> {
+    fn files(&self, end: &str, at: fn(&Extension, &Contents) -> AbsPath) -> Vec<ExtensionFiles> {
         let files = |(it, contents): (&Extension, &Contents)| {
-            let at = it.folder.join(folder);
+            let at = at(it, contents);
             let held =
                 contents.config.iter().filter(|(file, _)| file.is_within(&at) && file.to_string().ends_with(end));
             let files = held.map(|(file, bytes)| (file.clone(), bytes.clone())).collect();
@@ -321,7 +324,7 @@ impl Extensions {
     /// What of them cannot count, a line each.
     pub fn faults(&self) -> Vec<String> {
         let unusable = self.all.iter().filter_map(|it| match &it.state {
-            ExtensionState::Unusable(why) => Some(format!("The extension {} is not used: {why}.", it.name)),
+            ExtensionState::Unusable(why) => Some(format!("The {} {} is not used: {why}.", it.kind.as_str(), it.name)),
             _ => None,
         });
         unusable.chain(self.warnings.iter().map(ToString::to_string)).collect()

@@ -26,10 +26,32 @@ pub struct ExtensionRecord {
     /// The version that its manifest said.
     pub release: String,
     pub source: ExtensionSource,
+    #[serde(default)]
+    pub kind: ExtensionKind,
     /// As they were shown.
     pub files: TreeHashes,
     #[serde(default)]
     pub switches: Switches,
+}
+
+/// What the folder is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExtensionKind {
+    /// It has a manifest.
+    #[default]
+    Extension,
+    /// It is one skill, and nothing else of it counts.
+    Skill,
+}
+
+impl ExtensionKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Extension => "extension",
+            Self::Skill => "skill",
+        }
+    }
 }
 
 /// What a yes covers, by name.
@@ -51,13 +73,28 @@ pub enum ExtensionSource {
     Folder { path: AbsPath },
     /// This folder itself.
     Link { path: AbsPath },
-    /// A copy of a commit.
-    Git { url: String, reference: Option<String>, commit: String },
+    /// A copy of a commit, or of one folder in it.
+    Git {
+        url: String,
+        reference: Option<String>,
+        commit: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+    },
 }
 
 impl ExtensionSource {
     pub fn is_git(&self) -> bool {
         matches!(self, Self::Git { .. })
+    }
+
+    /// This folder of a repository; empty: all of it.
+    #[must_use]
+    pub fn at_path(mut self, folder: &str) -> Self {
+        if let Self::Git { path, .. } = &mut self {
+            *path = Some(folder.to_owned()).filter(|it| !it.is_empty());
+        }
+        self
     }
 
     /// What a rule on sources is compared with.
@@ -74,7 +111,8 @@ impl fmt::Display for ExtensionSource {
         match self {
             Self::Folder { path } => write!(f, "a copy of {path}"),
             Self::Link { path } => write!(f, "linked to {path}"),
-            Self::Git { url, commit, .. } => write!(f, "{url} at {commit}"),
+            Self::Git { url, commit, path: None, .. } => write!(f, "{url} at {commit}"),
+            Self::Git { url, commit, path: Some(path), .. } => write!(f, "{path} of {url} at {commit}"),
         }
     }
 }
@@ -111,7 +149,8 @@ impl Switches {
 impl ExtensionRecord {
     pub fn new(name: &str, release: &str, source: ExtensionSource, files: TreeHashes) -> Self {
         let (name, release) = (name.to_owned(), release.to_owned());
-        Self { version: VERSION, name, release, source, files, switches: Switches::default() }
+        let (kind, switches) = (ExtensionKind::default(), Switches::default());
+        Self { version: VERSION, name, release, source, kind, files, switches }
     }
 
     /// Where its files are.
@@ -127,14 +166,16 @@ fn folder(home: &AbsPath, name: &str, source: &ExtensionSource) -> AbsPath {
     }
 }
 
-/// The same without all that a record holds.
-pub fn folder_of(home: &AbsPath, name: &str) -> Option<AbsPath> {
+/// The same without all that a record holds, and what the folder is.
+pub fn folder_of(home: &AbsPath, name: &str) -> Option<(AbsPath, ExtensionKind)> {
     #[derive(Deserialize)]
     struct Head {
         source: ExtensionSource,
+        #[serde(default)]
+        kind: ExtensionKind,
     }
     let head: Head = serde_json::from_slice(&disk::read_head(&file(home, name), MAX_RECORD).ok()?).ok()?;
-    Some(folder(home, name, &head.source))
+    Some((folder(home, name, &head.source), head.kind))
 }
 
 /// Where castor keeps extensions.

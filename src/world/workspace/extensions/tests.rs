@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Extension, ExtensionState, Extensions, contents,
-    record::{self, ExtensionRecord, ExtensionSource},
+    record::{self, ExtensionKind, ExtensionRecord, ExtensionSource},
 };
 use crate::{
     base::path::AbsPath,
@@ -55,7 +55,7 @@ impl Place {
     /// As the user's yes to a linked folder.
     fn link(&self) -> Result<ExtensionRecord, String> {
         let path = self.root.join("e");
-        let found = contents::read(&path)?;
+        let found = contents::read(&path, ExtensionKind::Extension)?;
         let record = ExtensionRecord::new("ext", "1", ExtensionSource::Link { path }, found.hashes);
         record::write(&self.home(), &record).unwrap();
         Ok(record)
@@ -244,7 +244,10 @@ fn it_is_off_where_the_user_says_so() {
     record.switches.set(Some(&it.root.join("w")), false);
     record::write(&it.home(), &record).unwrap();
     assert_eq!(it.state(), "you switched it off");
-    let limited = Extensions::of(Extension::candidate(&it.root.join("e"), contents::read(&it.root.join("e")).unwrap()));
+    let limited = Extensions::of(Extension::candidate(
+        &it.root.join("e"),
+        contents::read(&it.root.join("e"), ExtensionKind::Extension).unwrap(),
+    ));
     assert!(limited.clone().only(&["EXT".to_owned()]).all[0].contents().is_some());
     let none = limited.only(&["other".to_owned()]);
     assert!(none.all[0].contents().is_none() && none.faults()[0].contains("there is no extension other"));
