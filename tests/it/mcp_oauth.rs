@@ -257,6 +257,42 @@ fn logins_and_logouts_in_a_terminal() {
     assert!(code == 42 && said.contains("the settings have no MCP server \"other\""), "{code} {said}");
 }
 
+/// Not a test: the browser of the next one.
+#[test]
+fn browse() {
+    if let Ok(page) = std::env::var("PAGE_OF_BROWSER") {
+        accept(&page);
+        std::process::exit(0);
+    }
+}
+
+/// Nobody but the browser visits the page.
+#[test]
+fn the_browser_is_started_on_the_page_with_nothing_of_the_users() {
+    let server = OAuthServer::start(Manners::default());
+    let mut sandbox = sandbox(&server, &json!({}));
+    let (seen, itself) = (sandbox.workspace().join("seen"), std::env::current_exe().unwrap());
+    let script = format!(
+        "#!/bin/sh\nexec > '{}' 2>&1\nenv\nPAGE_OF_BROWSER=\"$1\" exec '{}' --exact mcp_oauth::browse --nocapture --quiet\n",
+        seen.display(),
+        itself.display()
+    );
+    let browser = sandbox.write("browser", &script);
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.env.push(("BROWSER".into(), browser.display().to_string()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), CANARY.into()));
+    sandbox.env.push(("DISPLAY".into(), ":7".into()));
+    let (code, said) = command(&sandbox, &["mcp", "login", "web"], |_| ());
+    assert!(code == 0 && said.contains("You are logged in at web."), "{code} {said}");
+    let env = fs::read_to_string(&seen).unwrap();
+    assert!(env.contains("DISPLAY=:7\n") && !env.contains(CANARY), "{env}");
+    check_secrets(&sandbox, &said);
+    fs::remove_file(&seen).unwrap();
+    let visited = |url: &str| _ = accept(url);
+    let (code, said) = command(&sandbox, &["mcp", "login", "web", "--no-browser"], visited);
+    assert!(code == 0 && !seen.exists(), "{code} {said}");
+}
+
 #[test]
 fn servers_come_and_go_in_settings_files() {
     let sandbox = Sandbox::new();

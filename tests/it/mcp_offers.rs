@@ -28,12 +28,18 @@ pub fn capabilities(flood: bool) -> (Value, Value) {
 }
 
 /// The result of a request, or its error.
-pub fn answer(method: &str, params: &Value, flood: bool, n_grown: usize) -> Result<Value, Value> {
+pub fn answer(
+    method: &str,
+    params: &Value,
+    flood: bool,
+    (n_grown, n_published): (usize, usize),
+) -> Result<Value, Value> {
     let cursor = params["cursor"].as_str();
     let failed = |code: i32, message: &str| Err(json!({"code": code, "message": message}));
     match method {
         "logging/setLevel" => {
-            let params = json!({"level": "warning", "data": "the disk is nearly full"});
+            // As loud as was asked for.
+            let params = json!({"level": params["level"], "data": "the disk is nearly full"});
             let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
             crate::mcp_server::print_line(&note.to_string());
             Ok(json!({}))
@@ -53,10 +59,7 @@ pub fn answer(method: &str, params: &Value, flood: bool, n_grown: usize) -> Resu
             &json!({"uri": "note://", "name": "note", "description": "One of many"}),
             cursor,
         )),
-        "resources/list" => Ok(json!({"resources": [
-            {"uri": "note://1", "name": "list", "description": "What to buy", "mimeType": "text/plain"},
-            {"uri": "note://pic", "name": "picture", "mimeType": "image/png"},
-        ]})),
+        "resources/list" => Ok(resources(n_published)),
         "resources/templates/list" => Ok(json!({"resourceTemplates": [{"uriTemplate": "note://{n}", "name": "any"}]})),
         "resources/read" => match params["uri"].as_str().unwrap_or_default() {
             "note://1" => Ok(json!({"contents": [{"uri": "note://1", "text": "Buy milk."}]})),
@@ -68,6 +71,16 @@ pub fn answer(method: &str, params: &Value, flood: bool, n_grown: usize) -> Resu
         },
         _ => failed(-32601, "no such method"),
     }
+}
+
+fn resources(n_published: usize) -> Value {
+    let mut all = vec![
+        json!({"uri": "note://1", "name": "list", "description": "What to buy", "mimeType": "text/plain"}),
+        json!({"uri": "note://pic", "name": "picture", "mimeType": "image/png"}),
+    ];
+    // Of which the second can be read from the beginning.
+    all.extend((0..n_published).map(|n| json!({"uri": format!("note://{}", n + 2), "name": "news"})));
+    json!({ "resources": all })
 }
 
 /// Names that begin with what is typed; of the tone, what fits the name.
@@ -174,6 +187,67 @@ fn prompts_are_offered_when_they_come_and_when_they_change() {
     }
     let noted = fs::read_to_string(&log).unwrap();
     assert!(noted.contains("logging/setLevel") && noted.contains("resources/templates/list"), "{noted}");
+}
+
+/// The server says that its resources are others, and nothing else: the new one is offered, and read unasked.
+#[test]
+fn resources_are_listed_again_when_the_server_says_so() {
+    let mut sandbox = Sandbox::new();
+    let answers = ["call mcp_p_grow {}", "text \"1\"", "call read_mcp_resource {\"uri\":\"note://2\"}", "text \"2\""];
+    let lines: Vec<String> =
+        answers.iter().map(|it| crate::conversation::model::response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.write("home/.castor/policies/p.toml", "[[rule]]\ntoolName = 'mcp_p_*'\ndecision = 'allow'\npriority = 1\n");
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "offers news", &log)])).unwrap();
+    wait_for(&mut client, |it| offers(it, "p:greet"));
+    let params = |text: &str| json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+    client.request_as(json!(1), "session/prompt", params("go"));
+    // All is listed anew then; that a prompt came with it shows that it is done.
+    let (mut is_grown, mut is_over) = (false, false);
+    while !(is_grown && is_over) {
+        let message = client.next().unwrap().expect("castor ended");
+        is_grown |= offers(&message, "p:grown_0");
+        is_over |= message["id"] == 1;
+    }
+    let (_, said) = client.call("session/prompt", params("/mcp desc")).unwrap();
+    assert!(json!(said).to_string().contains("`@p:note://2`: news"), "{said:?}");
+    let (_, said) = client.call("session/prompt", params("read")).unwrap();
+    assert!(said.iter().all(|it| it["method"] != "session/request_permission"), "{said:?}");
+    assert!(json!(said).to_string().contains("Read note://2 (p MCP)"), "{said:?}");
+}
+
+/// A server's message is for who looks after castor: it goes to the diagnostic log, as loud as the log is.
+#[test]
+fn messages_of_a_server_go_to_the_diagnostic_log() {
+    for (level, words) in [("warn", "warns"), ("info", "says")] {
+        let mut sandbox = Sandbox::new();
+        let line = crate::conversation::model::response("text \"Hi.\"").unwrap().to_string() + "\n";
+        let script = sandbox.write("script.jsonl", &line);
+        sandbox.args.extend(["--fake-responses".into(), script.into()]);
+        sandbox.env.push(("CASTOR_LOG".into(), level.into()));
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let log = sandbox.workspace().join("mcp.log");
+        let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "offers", &log)])).unwrap();
+        wait_for(&mut client, |it| offers(it, "p:greet"));
+        let mut prompt = |text: &str| {
+            let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+            json!(client.call("session/prompt", params).unwrap()).to_string()
+        };
+        let mut said = prompt("go");
+        let logged = format!("MCP server \"it\" {words}: the disk is nearly full");
+        // Handled beside all else: it may come after the turn.
+        let is_logged = (0..500).any(|_| {
+            said += &prompt("/mcp");
+            fs::read_to_string(sandbox.stderr()).unwrap().contains(&logged)
+        });
+        assert!(is_logged, "{level}");
+        assert!(said.contains("Hi.") && !said.contains("nearly full"), "{said}");
+    }
 }
 
 /// What a session in the folder would have of its servers; the exit code says whether one is missing.

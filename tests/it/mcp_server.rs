@@ -22,7 +22,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// prints garbage between messages, `once` ends at its second start, `second` at its first, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `pages` has a tool that wants the user on a page first and one that asks after its answer, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
-/// after a `grow`, `modern` knows no handshake, `needs` has a tool, a prompt and resources that need an answer first, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `flood`
+/// after a `grow`, `modern` knows no handshake, `needs` has a tool, a prompt and resources that need an answer first, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `news` another resource after a `grow`, `flood`
 /// offers thousands of everything, and wants to be obeyed.
 #[test]
 fn serve() {
@@ -153,7 +153,8 @@ impl Server {
             method if self.is("needs") => mcp_needs::answer(self, method, message)?,
             method if self.kind_of_offer().is_some() => {
                 let (flood, n_grown) = (self.is("flood"), self.n_grown);
-                match mcp_offers::answer(method, &message["params"], flood, n_grown) {
+                let n_published = if self.is("news") { n_grown } else { 0 };
+                match mcp_offers::answer(method, &message["params"], flood, (n_grown, n_published)) {
                     Ok(result) => result,
                     Err(error) => return Some(json!({"jsonrpc": "2.0", "id": message["id"], "error": error})),
                 }
@@ -242,6 +243,10 @@ impl Server {
             }
             "grow" => {
                 self.n_grown += 1;
+                if self.is("news") {
+                    notify("notifications/resources/list_changed", &json!({}));
+                    return Some(text("grown".to_owned()));
+                }
                 notify("notifications/tools/list_changed", &json!({}));
                 if self.is("offers") {
                     notify("notifications/prompts/list_changed", &json!({}));

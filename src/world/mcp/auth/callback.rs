@@ -1,6 +1,6 @@
 //! The end of a login: the browser comes back to an address of this machine, with a code.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{future::Future, net::Ipv4Addr, time::Duration};
 
 use reqwest::Url;
 use tokio::{
@@ -61,8 +61,8 @@ impl Callback {
         })
     }
 
-    /// Until somebody comes with this state. Others are sent away.
-    pub(super) async fn wait(self, state: &str) -> Result<Code, LoginError> {
+    /// Until somebody comes with this state, or `is_over`: then the page is closed. Others are sent away.
+    pub(super) async fn wait(self, state: &str, is_over: impl Future<Output = ()>) -> Result<Code, LoginError> {
         let (sender, mut found) = mpsc::channel(1);
         let serve = async {
             loop {
@@ -75,11 +75,10 @@ impl Callback {
                 });
             }
         };
-        let patience = Duration::from_secs(PATIENCE_MINUTES * 60);
         tokio::select! {
             it = found.recv() => it.unwrap_or(Err(LoginError::TimedOut(PATIENCE_MINUTES))),
             () = serve => Err(LoginError::TimedOut(PATIENCE_MINUTES)),
-            () = tokio::time::sleep(patience) => Err(LoginError::TimedOut(PATIENCE_MINUTES)),
+            () = is_over => Err(LoginError::TimedOut(PATIENCE_MINUTES)),
         }
     }
 }
@@ -129,6 +128,17 @@ fn read_request(line: &str, path: &str, state: &str) -> Option<Result<Code, Logi
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods)]
+
+    use std::net::Ipv4Addr;
+
+    use reqwest::Url;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+        sync::oneshot,
+    };
+
     use super::{Callback, Code, LoginError, read_request};
 
     #[test]
@@ -161,5 +171,38 @@ mod tests {
         let named = Callback::listen(Some("http://localhost/back")).await.unwrap();
         assert!(named.redirect.starts_with("http://localhost:") && named.redirect.ends_with("/back"));
         assert!(Callback::listen(None).await.unwrap().redirect.starts_with("http://127.0.0.1:"));
+    }
+
+    /// The first line that the page answers with.
+    async fn get(port: u16, target: &str) -> String {
+        let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        socket.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        answer.lines().next().unwrap().to_owned()
+    }
+
+    /// Five minutes are the caller's: here somebody says when they are over.
+    #[tokio::test]
+    async fn the_page_is_there_until_the_time_is_over() {
+        for comes in [true, false] {
+            let callback = Callback::listen(None).await.unwrap();
+            let port = Url::parse(&callback.redirect).unwrap().port().unwrap();
+            let (end, over) = oneshot::channel::<()>();
+            let waiting = tokio::spawn(async move { callback.wait("s", async { over.await.unwrap() }).await });
+            // It outlives whoever is not meant.
+            let strangers = get(port, "/oauth/callback?code=c&state=x").await;
+            assert_eq!((strangers.as_str(), waiting.is_finished()), ("HTTP/1.1 404 Not Found", false));
+            let found = if comes {
+                assert_eq!(get(port, "/oauth/callback?code=c&state=s").await, "HTTP/1.1 200 OK");
+                Ok(Code { code: "c".to_owned(), issuer: None })
+            } else {
+                end.send(()).unwrap();
+                Err(LoginError::TimedOut(5))
+            };
+            assert_eq!(waiting.await.unwrap(), found);
+            let closed = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap_err();
+            assert_eq!(closed.kind(), std::io::ErrorKind::ConnectionRefused);
+        }
     }
 }

@@ -1,15 +1,16 @@
 //! A login at an MCP server, from the first question to the stored tokens.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, CredentialStore, InMemoryCredentialStore, StoredCredentials,
 };
+use tokio::time::sleep;
 
 use super::{
     LoginError, LoginTarget,
-    callback::Callback,
+    callback::{Callback, PATIENCE_MINUTES},
     client_login, discovery,
     guarded_http::GuardedHttp,
     store::{StoredLogin, TokenStore, resource},
@@ -67,7 +68,7 @@ pub async fn log_in(target: &LoginTarget, show: impl AsyncFnOnce(String)) -> Res
     let query = |name: &str| page.query_pairs().find(|(it, _)| it == name).map(|(_, it)| it.into_owned());
     let (state, resource) = (query("state").unwrap_or_default(), query("resource").unwrap_or(base));
     show(page.to_string()).await;
-    let found = callback.wait(&state).await?;
+    let found = callback.wait(&state, sleep(Duration::from_secs(PATIENCE_MINUTES * 60))).await?;
     manager.exchange_code_for_token_with_issuer(&found.code, &state, found.issuer.as_deref()).await.map_err(failed)?;
     let credentials = fresh.load().await.map_err(failed)?;
     let client_secret = client.client_secret.map(Into::into);
