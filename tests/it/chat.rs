@@ -75,7 +75,7 @@ impl Stage {
         }
         let script = sandbox.workspace().join("../script.jsonl");
         sandbox.program = "setsid".into();
-        sandbox.args = ["--ctty", env!("CARGO_BIN_EXE_castor")].map(Into::into).to_vec();
+        sandbox.args = vec!["--ctty".into(), sandbox.watched().client().into()];
         if !steps.contains(&"bare") {
             sandbox.args.extend(["chat".into(), format!("--fake-responses={}", script.display()).into()]);
         }

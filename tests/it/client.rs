@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{
-        Arc, Condvar, Mutex,
+        Arc, Condvar, Mutex, OnceLock,
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread,
@@ -17,7 +17,10 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::ledger::Ledger;
+use crate::{ledger::Ledger, watched_castor::WatchedCastor};
+
+/// The binary.
+pub const CASTOR: &str = env!("CARGO_BIN_EXE_castor");
 
 /// A guard against hanging, not a measurement.
 pub const WATCHDOG: Duration = Duration::from_secs(30);
@@ -29,6 +32,7 @@ pub struct Sandbox {
     pub args: Vec<OsString>,
     pub env: Vec<(String, String)>,
     pub namespaces: Namespaces,
+    watched: OnceLock<WatchedCastor>,
 }
 
 /// Whom the system lets make namespaces.
@@ -76,10 +80,11 @@ impl Sandbox {
         let env = vec![("CASTOR_TRUST_WORKSPACE".into(), "true".into())];
         Self {
             dir,
-            program: env!("CARGO_BIN_EXE_castor").into(),
+            program: CASTOR.into(),
             args: vec!["acp".into()],
             env,
             namespaces: Namespaces::wanted(),
+            watched: OnceLock::new(),
         }
     }
 
@@ -103,8 +108,17 @@ impl Sandbox {
         self.dir.path().join("stderr")
     }
 
+    /// castor whose messages are checked, and those of its agent.
+    pub fn watched(&self) -> &WatchedCastor {
+        self.watched.get_or_init(WatchedCastor::new)
+    }
+
     pub fn command(&self) -> Command {
-        let mut res = Command::new(&self.program);
+        let is_client = self.args.first().is_none_or(|it| it == "run" || it == "chat");
+        let mut res = match self.program == CASTOR && is_client {
+            true => Command::new(self.watched().client()),
+            false => Command::new(&self.program),
+        };
         res.args(&self.args).current_dir(self.workspace());
         res.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         res.env("HOME", self.home()).env("CASTOR_HOME", self.home().join(".castor")).env("LANG", "C.UTF-8");

@@ -34,12 +34,12 @@ fn run(example: &[&str], answers: &[&str], input: &str) -> Option<Run> {
     let lines: String = answers.iter().map(|it| format!("{}\n", model::response(it).unwrap())).collect();
     let script = sandbox.write("script", &lines);
     let input = File::open(sandbox.write("input", input)).unwrap();
-    let castor = std::mem::replace(&mut sandbox.program, "python3".into());
+    sandbox.program = "python3".into();
     sandbox.args = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example[0]).into()];
     let mut command = sandbox.command();
     command.args(&example[1..]).arg("--fake-responses").arg(script).stdin(input);
     let Output { status, stdout, stderr } =
-        command.env("CASTOR", castor).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
+        command.env("CASTOR", sandbox.watched().agent()).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
     let [out, err] = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
     Some(Run { code: status.code(), out, err, sandbox })
 }

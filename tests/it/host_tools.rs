@@ -132,7 +132,7 @@ fn the_example_runs() {
     let castor = sandbox.command();
     let mut python = Command::new("python3");
     python.env_clear().envs(castor.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    python.env("CASTOR", env!("CARGO_BIN_EXE_castor")).current_dir(sandbox.workspace());
+    python.env("CASTOR", sandbox.watched().agent()).current_dir(sandbox.workspace());
     python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/host_tools.py"));
     let output = python.args(["Note the dinner.", "--fake-responses"]).arg(script).output().unwrap();
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -85,7 +85,7 @@ fn a_log_of_a_newer_version_is_read_and_not_written() {
     }
     assert!(events.len() > 20);
     client.end().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_castor"));
+    let mut command = Command::new(sandbox.watched().client());
     command.args(["run", "-m", "demo", "--resume", "v1-rewound", "go on"]).current_dir(sandbox.workspace());
     let output = command.env("CASTOR_HOME", sandbox.home().join(".castor")).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);

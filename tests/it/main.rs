@@ -99,5 +99,6 @@ mod undo;
 mod unread;
 mod verbs;
 mod vertex;
+mod watched_castor;
 mod web_fetch;
 mod web_search;

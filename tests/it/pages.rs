@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 use crate::{
     model_server::{Asked, ModelServer, answers, gives, page, says, stream},
     schema, schemas,
+    watched_castor::WatchedCastor,
 };
 
 /// So many pages at once.
@@ -142,6 +143,7 @@ fn blocks(text: &str) -> Vec<Block> {
 /// One page's scratch home, its folder, and the server behind its addresses.
 struct Stage {
     home: tempfile::TempDir,
+    castor: WatchedCastor,
     server: ModelServer,
     /// Nothing where the block before was left out.
     printed: Option<String>,
@@ -215,7 +217,7 @@ impl Stage {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("project")).unwrap();
         fs::write(home.path().join("project/notes.md"), "# Notes\n\nThe parser is slow.\n").unwrap();
-        let stage = Self { home, server: ModelServer::answering(answer), printed: None };
+        let stage = Self { home, castor: WatchedCastor::new(), server: ModelServer::answering(answer), printed: None };
         let mut git = stage
             .shell("git init -q . && git add . && git -c user.name=u -c user.email=u@example.com commit -qm notes");
         assert!(git.output().unwrap().status.success(), "git is needed");
@@ -277,7 +279,8 @@ impl Stage {
 
     fn shell(&self, script: &str) -> Command {
         let mut res = Command::new("bash");
-        let bin = Path::new(env!("CARGO_BIN_EXE_castor")).parent().unwrap();
+        let castor = self.castor.client();
+        let bin = castor.parent().unwrap();
         let path = std::env::var("PATH").unwrap_or_default();
         res.args(["-c", script]).env_clear().stdin(Stdio::null());
         res.env("HOME", self.home.path()).env("PATH", format!("{}:{path}", bin.display()));

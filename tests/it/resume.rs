@@ -82,7 +82,7 @@ impl Bed {
     fn castor(&self, args: &[&str]) -> Output {
         let usual = self.sandbox.command();
         let vars = usual.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        let mut command = Command::new(&self.sandbox.program);
+        let mut command = Command::new(self.sandbox.watched().client());
         command.env_clear().envs(vars).args(args).current_dir(self.sandbox.workspace());
         command.stdin(Stdio::null()).output().unwrap()
     }

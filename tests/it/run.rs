@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::json;
 
-use crate::model_server::{ModelServer, calls, says};
+use crate::{
+    model_server::{ModelServer, calls, says},
+    watched_castor::WatchedCastor,
+};
 
 #[test]
 fn non_utf8_folder_is_reported() {
@@ -45,7 +48,8 @@ fn untrusted_folder_is_reported() {
     let folder = home.path().join("ws");
     fs::create_dir_all(folder.join(".castor")).unwrap();
     fs::write(folder.join(".castor/settings.json"), r#"{"model": {"name": "x"}}"#).unwrap();
-    let mut castor = Command::new(env!("CARGO_BIN_EXE_castor"));
+    let watched = WatchedCastor::new();
+    let mut castor = Command::new(watched.client());
     castor.args(["run", "--model", "demo", "hi"]).current_dir(&folder).env("HOME", home.path());
     let output = castor.env_remove("CASTOR_TRUST_WORKSPACE").stdin(Stdio::null()).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -71,8 +75,9 @@ fn typed_lines_enter_the_next_model_request() {
     });
     let Pty { mut master, slave } = pty();
     // Its own session, with the terminal as the controlling one.
+    let castor = WatchedCastor::new();
     let mut run = Command::new("setsid");
-    run.args(["--ctty", env!("CARGO_BIN_EXE_castor"), "run", "go"]).current_dir(home.path());
+    run.arg("--ctty").arg(castor.client()).args(["run", "go"]).current_dir(home.path());
     run.env("HOME", home.path()).env("GOOGLE_GEMINI_BASE_URL", &server.url).env("GEMINI_API_KEY", "k");
     run.stdin(slave.try_clone().unwrap()).stderr(slave).stdout(Stdio::piped());
     let mut run = run.spawn().unwrap();

@@ -9,7 +9,10 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::model_server::{ModelServer, says};
+use crate::{
+    model_server::{ModelServer, says},
+    watched_castor::WatchedCastor,
+};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
@@ -17,6 +20,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 struct Ground {
     folder: TempDir,
     model: ModelServer,
+    castor: WatchedCastor,
 }
 
 impl Ground {
@@ -36,7 +40,7 @@ impl Ground {
             }
             Some(says(&answer))
         });
-        Self { folder, model }
+        Self { folder, model, castor: WatchedCastor::new() }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -45,7 +49,7 @@ impl Ground {
 
     /// `castor run` with a pipe as stdin.
     fn spawn(&self, args: &[&str]) -> Child {
-        let mut castor = Command::new(env!("CARGO_BIN_EXE_castor"));
+        let mut castor = Command::new(self.castor.client());
         castor.arg("run").args(args).current_dir(self.folder.path().join("ws")).env("HOME", self.folder.path());
         castor.env("GOOGLE_GEMINI_BASE_URL", &self.model.url).env("GEMINI_API_KEY", "k");
         castor.args(["-m", "gemini-2.5-flash"]).env("CASTOR_TRUST_WORKSPACE", "true");

@@ -43,11 +43,10 @@ static V2: LazyLock<[Schema; 2]> = LazyLock::new(|| {
 /// Drafts and AIR, whose shapes stand in no schema of the protocol.
 const DRAFTS: &[&str] = &["session/rewind", "trust/apply", "quota/read", "_session/async_task/stop"];
 
-/// What castor says where it is the client: its own messages to other agents.
-static CLIENT: LazyLock<(Value, Names)> = LazyLock::new(|| {
-    let document: Value = serde_json::from_str(include_str!("../../schema/v1.json")).unwrap();
-    let names = names(&document);
-    (document, names)
+/// What castor says where it is the client, of the stable protocol and of the unstable one.
+static CLIENT: LazyLock<[Schema; 2]> = LazyLock::new(|| {
+    [include_str!("../../schema/v1.json"), include_str!("../../schema/v1-unstable.json")]
+        .map(|text| Schema::read_for("client", text, |_| true))
 });
 
 /// Of version 2: what castor writes.
@@ -129,17 +128,12 @@ pub fn check_message(version: u64, message: &Value, asked: Option<&str>) -> Resu
     }
 }
 
-/// What is wrong with a message of castor's to another agent; `asked`: the method that it answers.
+/// What is wrong with a message of a client of ours; `asked`: the method that it answers.
 #[allow(dead_code, reason = "the simulator has no other agents")]
 pub fn check_as_client(message: &Value, asked: Option<&str>) -> Result<(), String> {
-    let (document, names) = &*CLIENT;
-    let check = |name: &str, value: &Value| {
-        let validator = compile(document, name);
-        let errors: Vec<String> = validator.iter_errors(value).map(|it| it.to_string()).collect();
-        if errors.is_empty() { Ok(()) } else { Err(format!("{name}: {}", errors.join("; "))) }
-    };
+    let [stable, _] = &*CLIENT;
     if let Some(error) = message.get("error") {
-        return check("Error", error);
+        return stable.check_definition("Error", error);
     }
     let (method, side, kind, value) = match (message["method"].as_str(), message.get("id")) {
         (Some(method), Some(_)) => (method, "agent", "Request", &message["params"]),
@@ -147,9 +141,33 @@ pub fn check_as_client(message: &Value, asked: Option<&str>) -> Result<(), Strin
         (Some(method), None) => (method, "agent", "Notification", &message["params"]),
         (None, _) => (asked.ok_or("an answer to nothing")?, "client", "Response", &message["result"]),
     };
+    if kind == "Request" {
+        check_client_meta(method, value)?;
+    }
+    if DRAFTS.contains(&method) || method.starts_with('_') {
+        let shape = match kind {
+            "Request" => json!({ "params": value }),
+            "Response" => json!({ "result": value }),
+            _ => value.clone(),
+        };
+        return schemas::check(if DRAFTS.contains(&method) { "drafts" } else { "methods" }, &json!({ method: shape }));
+    }
     let key = (method.to_owned(), side.to_owned(), kind.to_owned());
-    let name = names.get(&key).ok_or_else(|| format!("the schema has no {kind} {method} of a client"))?;
-    check(name, value)
+    let known: Vec<_> = CLIENT.iter().filter_map(|it| Some((it, it.names.get(&key)?))).collect();
+    if known.is_empty() {
+        return Err(format!("the schema has no {kind} {method} of a client"));
+    }
+    known.iter().try_for_each(|(schema, name)| schema.check_definition(name, value))
+}
+
+fn check_client_meta(method: &str, params: &Value) -> Result<(), String> {
+    let (place, holder) = match method {
+        "initialize" => ("clientCapabilities", &params["clientCapabilities"]),
+        "session/new" | "session/load" | "session/resume" | "session/fork" => ("sessionStart", params),
+        "session/list" => ("sessionList", params),
+        _ => ("request", params),
+    };
+    holder.get("_meta").map_or(Ok(()), |it| schemas::check("meta", &json!({ place: it })))
 }
 
 fn check_sent_v2(method: &str, kind: &str, params: &Value) -> Result<(), String> {
@@ -225,15 +243,19 @@ pub fn check_error(version: u64, error: &Value) -> Result<(), String> {
 }
 
 impl Schema {
-    /// `is_wanted`: of which methods.
     fn read(text: &str, is_wanted: fn(&str) -> bool) -> Self {
+        Self::read_for("agent", text, is_wanted)
+    }
+
+    /// What this side writes; `is_wanted`: of which methods.
+    fn read_for(writer: &str, text: &str, is_wanted: fn(&str) -> bool) -> Self {
         let document: Value = serde_json::from_str(text).unwrap();
         let mut names = names(&document);
         names.retain(|(method, ..), _| is_wanted(method));
         let written = names.iter().filter(|((_, side, kind), _)| match kind.as_str() {
-            "Request" => side == "client",
-            "Response" => side == "agent",
-            _ => side != "agent",
+            "Response" => side == writer,
+            "Request" => ["agent", "client"].contains(&side.as_str()) && side != writer,
+            _ => side != writer,
         });
         let wanted = written.map(|(_, name)| name.clone()).chain(["Error".to_owned()]);
         let validators = wanted.map(|name| {

@@ -9,6 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{Server, Socket, answer, call, is_question, prompt, say, script};
+use crate::schema;
 
 #[test]
 fn two_clients_share_a_session() {
@@ -90,21 +91,25 @@ fn a_connection_that_breaks_in_a_turn_goes_on_without_loss_or_repetition() {
     assert_eq!(Socket::open(&server, &server.token, Some((&connection, end + 5))).err(), Some(409));
 }
 
+/// By their ids.
+const ASKED: [&str; 4] = ["", "initialize", "session/new", "session/prompt"];
+
 #[test]
 fn http_alone_carries_a_turn() {
     let server = Server::start(&script(&[vec![say("Hello.")]]), &[]);
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": ASKED[1], "params": {"protocolVersion": 1}});
     let (status, head, body) = server.post(None, None, &hello);
     assert_eq!(status, 200, "{body}");
     let body: Value = serde_json::from_str(&body).unwrap();
+    schema::check_message(1, &body, Some("initialize")).unwrap();
     assert_eq!((&body["id"], &body["result"]["protocolVersion"]), (&json!(1), &json!(1)));
     let id = head.split("acp-connection-id: ").nth(1).unwrap().split("\r\n").next().unwrap().to_owned();
-    let new = json!({"jsonrpc": "2.0", "id": 2, "method": "session/new",
+    let new = json!({"jsonrpc": "2.0", "id": 2, "method": ASKED[2],
         "params": {"cwd": server.sandbox.workspace(), "mcpServers": []}});
     assert_eq!(server.post(Some(&id), None, &new).0, 202);
     let mut events = Events::open(&server, &id, None);
     let session = events.until(|it| it["id"] == 2)["result"]["sessionId"].as_str().unwrap().to_owned();
-    let go = json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt(&session, "go")});
+    let go = json!({"jsonrpc": "2.0", "id": 3, "method": ASKED[3], "params": prompt(&session, "go")});
     assert_eq!(server.post(Some(&id), None, &go).0, 400, "the session's header is missing");
     assert_eq!(server.post(Some(&id), Some("other"), &go).0, 400);
     assert_eq!(server.post(Some(&id), Some(&session), &go).0, 202);
@@ -151,6 +156,8 @@ impl Events {
             if let Some(it) = line.strip_prefix("data: ") {
                 self.seen += it;
                 let it: Value = serde_json::from_str(it).unwrap();
+                let asked = it["id"].as_u64().and_then(|it| ASKED.get(it as usize)).copied();
+                schema::check_message(1, &it, asked).unwrap_or_else(|why| panic!("{why} in {it}"));
                 if fits(&it) {
                     return it;
                 }
