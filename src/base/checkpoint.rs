@@ -184,7 +184,7 @@ pub struct Conflict {
 pub struct RestoreResult {
     #[serde(serialize_with = "all_shown")]
     pub restored: Vec<PathBuf>,
-    /// Those of `restored` that are gone again. For the words to the user; the log does without.
+    /// Those of `restored` that are gone again. The log does without.
     #[serde(skip)]
     pub removed: Vec<PathBuf>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -123,6 +123,7 @@ step("several files of one turn are reviewed, undone, redone and rewound togethe
   const made = () => [existsSync(file("one.md")), existsSync(file("two.md")), read("calc.py") === ADDS].join();
   await chat.click('.end button:has-text("Undo")');
   await until("all are as before", () => made() === "false,false,false");
+  await chat.waitForSelector('.notice:has-text("Undone: restored calc.py; removed one.md, two.md")');
   await window.command("castor: Redo What Was Undone");
   await until("all are there again", () => made() === "true,true,true");
   await chat.click('.end button:has-text("Rewind")');

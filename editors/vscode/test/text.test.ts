@@ -5,6 +5,7 @@ import { highlight } from "../src/model/highlight";
 import { diffRows, diffView, hunks, MOST_ROWS } from "../src/model/hunks";
 import { cutLines, lastBytes } from "../src/model/lines";
 import { markdown } from "../src/model/markdown";
+import { restoredWords } from "../src/model/restored";
 
 /** Markdown, and its HTML. */
 const MARKDOWN: [string, string][] = [
@@ -147,4 +148,13 @@ test("the end of a text begins with a whole character", () => {
   assert.deepEqual(lastBytes("aé", 2), { text: "é", cut: true });
   assert.deepEqual(lastBytes("éa", 2), { text: "a", cut: true });
   assert.deepEqual(lastBytes("ab", 2), { text: "ab", cut: false });
+});
+
+test("what was undone says which files are gone", () => {
+  const words = (restored: string[], removed?: string[]) =>
+    restoredWords({ restored, removed }, (path) => path.replace("/work/", ""));
+  assert.equal(words(["/work/a", "/work/b", "/work/c"], ["/work/b"]), "restored a, c; removed b");
+  assert.equal(words(["/work/a", "/work/b"], ["/work/a", "/work/b"]), "removed a, b");
+  assert.equal(words(["/work/a"]), "restored a");
+  assert.equal(words([], []), "no file was changed");
 });

@@ -30,8 +30,8 @@ pub fn replay_log(state: &mut State, id: &SessionId, to: MessageId) {
 pub fn answer_rewind(state: &mut State, ticket: Ticket, result: Result<step::RewindResult, RewindRefusal>) {
     let outcome = match result {
         Ok(step::RewindResult { files, checkpoint }) => {
-            let RestoreResult { restored, conflicts, not_kept, .. } = files;
-            Ok(Outcome { restored, conflicts, not_kept, checkpoint_id: checkpoint })
+            let RestoreResult { restored, removed, conflicts, not_kept } = files;
+            Ok(Outcome { restored, removed, conflicts, not_kept, checkpoint_id: checkpoint })
         }
         Err(RewindRefusal::Busy(why)) => Err(error::busy(&why, "Cancel it first, or wait for its end.")),
         Err(RewindRefusal::Unknown(why)) => {

@@ -304,11 +304,13 @@ fn tell_restored(step: &mut Step<'_>, arrivals: &mut Preamble, order: RestoreOrd
     if order.is_refused(files) {
         return;
     }
-    if !files.restored.is_empty() {
-        let paths: String = files.restored.iter().take(NAMED).map(|it| format!("\n- {}", it.display())).collect();
-        let more = files.restored.len().saturating_sub(NAMED);
+    let (present, removed) = files.present_and_removed();
+    let headings = ["Files were restored to what they were before:", "A restore removed these files:"];
+    for (heading, paths) in headings.iter().zip([present, removed]).filter(|it| !it.1.is_empty()) {
+        let lines: String = paths.iter().take(NAMED).map(|it| format!("\n- {}", it.display())).collect();
+        let more = paths.len().saturating_sub(NAMED);
         let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
-        arrivals.notice(format!("Files were restored to what they were before:{paths}{more}"));
+        arrivals.notice(format!("{heading}{lines}{more}"));
     }
     step.log(restored_fact(order, files));
 }

@@ -118,6 +118,9 @@ struct Params {
 pub struct Outcome {
     #[serde(serialize_with = "all_shown")]
     pub restored: Vec<PathBuf>,
+    /// Those of `restored` that are no files any more.
+    #[serde(serialize_with = "all_shown")]
+    pub removed: Vec<PathBuf>,
     pub conflicts: Vec<Conflict>,
     #[serde(serialize_with = "all_shown")]
     pub not_kept: Vec<PathBuf>,

@@ -63,13 +63,12 @@ pub fn busy(cause: &str, fix: &str) -> ErrorObjectOwned {
     standard_error(ErrorCode::InvalidRequest, "busy", &cause_and_fix(cause, fix))
 }
 
-/// -32600: the session is open here, and this is for sessions that are not.
+/// -32600: the session is open here, and only one that is not can be archived. As with [`locked`], the request is sound.
 pub fn session_active(session: &str) -> ErrorObjectOwned {
-    let message = format!("{}: the session is open here. Close it first.", ErrorCode::InvalidRequest.message());
     let session = text::head(session, 200);
     new(
         ErrorCode::InvalidRequest,
-        &message,
+        "This session is open here. Close it, then archive it.",
         json!({ "kind": "busy", "reason": "session_active", "sessionId": session }),
     )
 }
@@ -230,6 +229,7 @@ mod tests {
             (super::parse_error("x"), "Parse error: x. Send one JSON-RPC message a line, as JSON in UTF-8."),
             (super::invalid_request("x", "Do y."), "Invalid request: x. Do y."),
             (super::locked("x", json!(null), "x is open elsewhere; close it"), "x is open elsewhere; close it."),
+            (super::session_active("x"), "This session is open here. Close it, then archive it."),
             (super::method_not_found("x", 1), "Method not found: x. Call a method of ACP version 1."),
             (super::invalid_params("not x; send y"), "Invalid params: not x; send y."),
             (super::failed("tool", "full.\n Make room"), "full. Make room."),

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { failure } from "../model/errors";
 import { choices } from "../model/options";
 import type { FromView } from "../model/protocol";
+import { restoredWords } from "../model/restored";
 import { FileNames, fileAttachment, pickFiles } from "./attach";
 import type { Castor } from "./castor";
 import type { ChatView } from "./chatView";
@@ -216,11 +217,10 @@ export class Actions {
       }
       result = await session.rewind({ ...params, onConflict });
     }
-    const names = result.restored.map((path) => vscode.workspace.asRelativePath(path));
     const kept = result.notKept.length > 0 ? `Not restored, as castor has no copy: ${result.notKept.join(", ")}` : "";
     session.conversation.addNotice(
       "info",
-      `${word}: ${names.length > 0 ? names.join(", ") : "no file was changed"}`,
+      `${word}: ${restoredWords(result, (path) => vscode.workspace.asRelativePath(path))}`,
       kept,
       {
         command: word === "Undone" ? "castor.redo" : "castor.undo",

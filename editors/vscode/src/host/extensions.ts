@@ -19,6 +19,8 @@ export interface RewindParams {
 
 export interface RewindResult {
   restored: string[];
+  /** Of `restored`; an older castor does not say. */
+  removed?: string[];
   conflicts: { path: string; reason: string }[];
   notKept: string[];
 }
