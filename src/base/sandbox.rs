@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_written() {
+    fn writes_reach_roots_and_no_configuration() {
         let path = |it: &str| AbsPath::new(it).unwrap();
         let it = Confinement {
             writable: vec![path("/more")],

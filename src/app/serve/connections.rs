@@ -145,19 +145,19 @@ impl ConnectionTable {
     }
 
     /// The connection whose client hears by this stream.
-    fn heard_by(&mut self, key: StreamKey) -> Option<&mut OpenConnection> {
+    fn connection_of_stream(&mut self, key: StreamKey) -> Option<&mut OpenConnection> {
         let connection = self.all.get_mut(&key.connection);
         connection.filter(|it| it.stream.as_ref().is_some_and(|it| it.number == key.stream))
     }
 
     pub fn mark_written(&mut self, key: StreamKey, n: usize, now_ms: u64) {
-        let Some(connection) = self.heard_by(key) else { return };
+        let Some(connection) = self.connection_of_stream(key) else { return };
         connection.delivery.mark_written(n, now_ms);
         self.pump(key.connection);
     }
 
     pub fn mark_heard(&mut self, key: StreamKey, number: u64) {
-        if let Some(it) = self.heard_by(key) {
+        if let Some(it) = self.connection_of_stream(key) {
             it.delivery.mark_heard(number);
         }
     }

@@ -29,7 +29,7 @@ impl ServeLoop {
             Arrival::Post { caller, body, reply } => self.take_post(&caller, &body, reply),
             Arrival::Listen { caller, way, after, reply } => _ = reply.send(self.listen(&caller, way, after)),
             Arrival::Delete { caller, reply } => {
-                let found = self.admit(&caller).and_then(|it| self.known_connection(&caller, &it));
+                let found = self.admit(&caller).and_then(|it| self.find_connection(&caller, &it));
                 _ = reply.send(found.map(|it| self.disconnect(it, "the client ended the connection")));
             }
             Arrival::Message { stream, text } => self.take_message(stream, &text),
@@ -47,7 +47,7 @@ impl ServeLoop {
         Ok(Admission { principal: entry.principal.clone().unwrap_or_default(), token: entry.sha256.clone() })
     }
 
-    fn known_connection(&self, caller: &TokenBearer, who: &Admission) -> Result<u64, HttpRefusal> {
+    fn find_connection(&self, caller: &TokenBearer, who: &Admission) -> Result<u64, HttpRefusal> {
         let id = caller.connection.as_deref().ok_or_else(|| HttpRefusal::new(400, "Acp-Connection-Id is missing"))?;
         let found = self.connections.find(id, &who.principal);
         found.ok_or_else(|| HttpRefusal::new(404, "there is no such connection; begin another one with initialize"))
@@ -96,7 +96,7 @@ impl ServeLoop {
             }
             return;
         }
-        match self.known_connection(caller, &who) {
+        match self.find_connection(caller, &who) {
             Err(it) => _ = reply.send(Err(it)),
             Ok(_) if !self.agent_keeps_up(&who.principal) => {
                 _ = reply.send(Err(HttpRefusal::retry(503, "the agent does not keep up", SOON)));
@@ -113,7 +113,7 @@ impl ServeLoop {
         let number = match (&caller.connection, way) {
             (_, StreamWay::HostSocket) => self.open_ahp(&who)?,
             (None, StreamWay::WebSocket) => self.open_acp(&who, None)?,
-            _ => self.known_connection(caller, &who)?,
+            _ => self.find_connection(caller, &who)?,
         };
         if caller.session.is_some() && way == StreamWay::Events {
             let stream = self.connections.begin_side_stream(number);

@@ -18,7 +18,7 @@ use crate::{
         requests, requests_v2, rewind, server_orders, session_metadata, sleep,
         state::State,
         store_gate,
-        tasks::store_requests::{HeldMessage, WaitingRequest},
+        tasks::store_requests::{QueuedMessage, WaitingRequest},
         workspace_trust,
     },
     base::ids::PromptId,
@@ -213,11 +213,11 @@ pub fn resume_held(state: &mut State) -> bool {
         n_resumed += 1;
         state.tasks.chores.store.found = found;
         match message {
-            HeldMessage::Request(request) => {
+            QueuedMessage::Request(request) => {
                 carry_out(state, &request);
                 index_watch::note_change(state);
             }
-            HeldMessage::Notification { method, params } => {
+            QueuedMessage::Notification { method, params } => {
                 let listener = NOTIFICATIONS.iter().find(|it| it.0 == method);
                 listener.into_iter().for_each(|it| (it.1)(state, params.as_deref()));
             }

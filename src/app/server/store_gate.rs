@@ -8,7 +8,7 @@ use super::{
     requests::end_session,
     sessions::new_id,
     state::State,
-    tasks::store_requests::{HeldMessage, StoreAnswer, StoreProgress, StoreQuestion, StoreRequests, WaitingRequest},
+    tasks::store_requests::{QueuedMessage, StoreAnswer, StoreProgress, StoreQuestion, StoreRequests, WaitingRequest},
 };
 use crate::{
     app::session::fork_log::ForkOrder,
@@ -60,7 +60,7 @@ pub fn hold_request(store: &mut StoreRequests, it: &WaitingRequest) -> bool {
     let Some(session) = session_of(it.params.as_deref()) else { return false };
     let is_held = store.has(&session) || need_of(it.method).is_some();
     if is_held {
-        store.push(session, HeldMessage::Request(it.clone()));
+        store.push(session, QueuedMessage::Request(it.clone()));
     }
     is_held
 }
@@ -71,7 +71,7 @@ pub fn hold_notification(store: &mut StoreRequests, method: &'static str, params
         return false;
     }
     let Some(session) = session_of(params).filter(|it| store.has(it)) else { return false };
-    store.push(session, HeldMessage::Notification { method, params: params.map(RawValue::to_owned) });
+    store.push(session, QueuedMessage::Notification { method, params: params.map(RawValue::to_owned) });
     true
 }
 
@@ -84,16 +84,16 @@ fn need_of(method: &str) -> Option<StoreNeed> {
 }
 
 /// Asks the store for those whose turn it is, and returns the next one that waits for nothing more, with what was found.
-pub fn next_ready(state: &mut State) -> Option<(HeldMessage, Option<Box<StoreAnswer>>)> {
+pub fn next_ready(state: &mut State) -> Option<(QueuedMessage, Option<Box<StoreAnswer>>)> {
     while let Some(due) = state.tasks.chores.store.next_due() {
         let session = due.session.clone();
         let (is_settled, request) = match (&due.progress, &due.message) {
             (StoreProgress::Ready(_), _) => break,
-            (_, HeldMessage::Notification { .. }) => {
+            (_, QueuedMessage::Notification { .. }) => {
                 due.progress = StoreProgress::Ready(None);
                 continue;
             }
-            (it, HeldMessage::Request(request)) => (matches!(it, StoreProgress::Settled), request.clone()),
+            (it, QueuedMessage::Request(request)) => (matches!(it, StoreProgress::Settled), request.clone()),
         };
         let need = need_of(request.method).filter(|it| is_settled || !is_refused(state, &session, *it));
         let progress = match need {

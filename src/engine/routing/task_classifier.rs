@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_judge_is_shown() {
+    fn classifiers_see_the_request_and_some_turns_before_it() {
         let mut turns = vec![says(Role::User, "one"), says(Role::Model, "two")];
         turns.extend(call());
         assert_eq!(ClassifierModel::Score.question(&turns), None, "results of tools are no request");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_means() {
+    fn answers_of_classifiers_are_parsed() {
         let check = |judge: ClassifierModel, answer: &str, expected: Result<(TaskClass, &str), &str>| {
             let actual = judge.parse_answer(answer, 90).map(|it| (it.class, it.why)).map_err(|it| it.to_string());
             let expected = expected.map(|(class, why)| (class, why.to_owned())).map_err(str::to_owned);

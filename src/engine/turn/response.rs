@@ -277,7 +277,7 @@ mod tests {
     use super::{is_surely_visible, seen};
 
     #[test]
-    fn what_the_eye_sees() {
+    fn blanks_and_comments_are_no_visible_text() {
         for (text, left, surely) in [
             ("", "", false),
             (" \n\u{200b}\u{feff}", "", false),

@@ -112,7 +112,7 @@ mod tests {
     use crate::world::secrets::Env;
 
     #[test]
-    fn what_is_found() {
+    fn credentials_are_found_in_their_order_and_not_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
         let gcloud = folder.path().join(".config/gcloud");

@@ -53,13 +53,13 @@ impl Call {
 
 /// What a call names.
 #[derive(Default)]
-struct FoundFiles {
+struct FileSelection {
     /// Those that are named, then those that fit a pattern, by name.
     all: Vec<AbsPath>,
     n_secrets: usize,
 }
 
-impl FoundFiles {
+impl FileSelection {
     /// Blocks.
     fn of(call: &Call, ctx: &ToolContext) -> Result<Self, ToolError> {
         let (mut res, mut patterns) = (Self::default(), Vec::new());
@@ -148,7 +148,7 @@ impl Builtin for ReadManyFiles {
             let (call, looker) = (Call::parse(args)?, ctx.clone());
             let title = text::first_line(&call.include.join(", "), MAX_TITLE);
             let look = move || -> Result<Vec<TargetPath>, ToolError> {
-                let files = FoundFiles::of(&call, &looker)?.all.into_iter().take(MAX_FILES);
+                let files = FileSelection::of(&call, &looker)?.all.into_iter().take(MAX_FILES);
                 let found = files.map(|it| paths::content_targets_now(&looker, it, Access::Read, None));
                 Ok(found.collect::<Result<Vec<_>, ToolError>>()?.concat())
             };
@@ -159,7 +159,7 @@ impl Builtin for ReadManyFiles {
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
             let (call, looker) = (Call::parse(args)?, ctx.clone());
-            let found = paths::run_blocking(move || FoundFiles::of(&call, &looker)).await??;
+            let found = paths::run_blocking(move || FileSelection::of(&call, &looker)).await??;
             let (mut text, mut rest, mut n_read) = (String::new(), found.all.len().saturating_sub(MAX_FILES), 0);
             for path in found.all.iter().take(MAX_FILES) {
                 let part = format!("--- {} ---\n\n{}\n\n", path.relative_to(&ctx.cwd), content(path, ctx).await);

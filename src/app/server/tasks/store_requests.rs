@@ -41,12 +41,12 @@ pub struct StoreRequests {
 pub struct StoreRequest {
     /// With its sub-agents it is one.
     pub session: SessionId,
-    pub message: HeldMessage,
+    pub message: QueuedMessage,
     pub progress: StoreProgress,
 }
 
 /// A message that is taken up later.
-pub enum HeldMessage {
+pub enum QueuedMessage {
     Request(WaitingRequest),
     Notification { method: &'static str, params: Option<Box<RawValue>> },
 }
@@ -126,7 +126,7 @@ impl StoreRequests {
         self.queue.is_empty()
     }
 
-    pub fn push(&mut self, session: SessionId, message: HeldMessage) {
+    pub fn push(&mut self, session: SessionId, message: QueuedMessage) {
         self.queue.push(StoreRequest { session, message, progress: StoreProgress::Waits });
     }
 
@@ -141,7 +141,7 @@ impl StoreRequests {
     }
 
     /// Takes one of which [`Self::next_due`] said that it is ready.
-    pub fn take_ready(&mut self) -> Option<(HeldMessage, Option<Box<StoreAnswer>>)> {
+    pub fn take_ready(&mut self) -> Option<(QueuedMessage, Option<Box<StoreAnswer>>)> {
         let at = self.queue.iter().position(|it| matches!(it.progress, StoreProgress::Ready(_)))?;
         let StoreRequest { message, progress, .. } = self.queue.remove(at);
         if let StoreProgress::Ready(answer) = progress { Some((message, answer)) } else { None }
@@ -212,7 +212,7 @@ impl StoreRequests {
     }
 }
 
-impl HeldMessage {
+impl QueuedMessage {
     pub fn ticket(&self) -> Option<Ticket> {
         if let Self::Request(it) = self { Some(it.ticket) } else { None }
     }
