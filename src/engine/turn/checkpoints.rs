@@ -1,6 +1,6 @@
 //! Checkpoint state of a turn: calls that hold one open, and work that goes on in the background.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::Value;
 
@@ -306,13 +306,21 @@ fn tell_restored(step: &mut Step<'_>, arrivals: &mut Preamble, order: RestoreOrd
     }
     let (present, removed) = files.present_and_removed();
     let headings = ["Files were restored to what they were before:", "A restore removed these files:"];
-    for (heading, paths) in headings.iter().zip([present, removed]).filter(|it| !it.1.is_empty()) {
-        let lines: String = paths.iter().take(NAMED).map(|it| format!("\n- {}", it.display())).collect();
-        let more = paths.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
-        arrivals.notice(format!("{heading}{lines}{more}"));
+    let parts = headings.iter().zip([present, removed]).filter(|it| !it.1.is_empty());
+    let parts: Vec<String> = parts.map(|(heading, paths)| format!("{heading}{}", in_lines(&paths))).collect();
+    if !parts.is_empty() {
+        arrivals.notice(parts.join("\n"));
     }
     step.log(restored_fact(order, files));
+}
+
+/// A line each, the first of them.
+fn in_lines(paths: &[&PathBuf]) -> String {
+    let lines: String = paths.iter().take(NAMED).map(|it| format!("\n- {}", it.display())).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => lines,
+        more => format!("{lines}\n- and {more} more"),
+    }
 }
 
 /// The log's word on a restore.
