@@ -69,8 +69,11 @@ pub enum Input {
         title: Option<String>,
         model: Option<String>,
     },
-    /// Which of several clients did something: an event for the log.
-    ClientAct(Value),
+    /// An event for the log, of a client.
+    CustomEvent {
+        kind: String,
+        data: Value,
+    },
     /// A client gives the session a title or a system prompt.
     ClientSetting(ClientSetting),
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs

@@ -25,6 +25,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "_castor/session/events"),
     (2, "_castor/session/checkpoints"),
     (1, "_castor/agents/list"),
+    (1, "_castor/tools/list"),
     (1, "_castor/options/list"),
     (1, "_castor/mcp/servers"),
     (6, "_castor/session/rewind"),
@@ -35,6 +36,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (1, "_castor/session/attach"),
     (1, "_castor/session/client_act"),
     (1, "_castor/session/sleep"),
+    (1, "_castor/session/custom_event"),
     (2, "_castor/session/update"),
     (2, "_castor/policy/evaluate"),
     (1, "_castor/mcp/complete"),
@@ -265,6 +267,7 @@ impl Client {
                 let kind = dice.word(&["prompt", "answer", "cancel", "nope"]);
                 json!({"act": {"kind": kind, "by": {"principal": "user", "connection": 1, "client": "a client"}}})
             }
+            "_castor/session/custom_event" => json!({"kind": dice.word(&["bot/note", "plan"]), "data": [dice.roll(9)]}),
             "_castor/policy/evaluate" => {
                 json!({"tool": dice.word(&["read_file", "run_shell_command", "write_todos", "nope"]), "args": {"command": "ls"}})
             }

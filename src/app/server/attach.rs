@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     app::{errors::store_error, session::event_log::children_of},
+    base::event::CLIENT_ACT,
     engine::step::Input,
     wire::{
         acp::{
@@ -48,6 +49,6 @@ pub fn attach(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply 
 pub fn note_client_act(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, act) = read_client_act(params).map_err(|it| error::invalid_params(&it))?;
     check_open(&state.sessions, &id)?;
-    state.step(&id, Input::ClientAct(json!(act)));
+    state.step(&id, Input::CustomEvent { kind: CLIENT_ACT.to_owned(), data: json!(act) });
     reply_now(&json!({}))
 }

@@ -6,7 +6,7 @@ use serde_json::{json, value::RawValue};
 use super::{
     event_feed::followers_of,
     flush,
-    open_session::set_owner,
+    open_session::{check_open, set_owner},
     pending_requests::RequestOwner,
     reply::{Reply, reply_now},
     state::State,
@@ -22,10 +22,14 @@ use crate::{
         },
     },
     base::{event::AgentEvent, ids::SessionId},
+    engine::step::Input,
     wire::{
-        acp::events::{
-            StreamEnd, StreamOutcome, Subscribed, Subscription, read_events, read_stream, read_subscribe,
-            read_unsubscribe,
+        acp::{
+            custom_event::{CustomEventParams, read_custom_event},
+            events::{
+                StreamEnd, StreamOutcome, Subscribed, Subscription, read_events, read_stream, read_subscribe,
+                read_unsubscribe,
+            },
         },
         jsonrpc::{error, open_requests::Ticket},
     },
@@ -53,6 +57,15 @@ pub fn subscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Rep
     // The client knows by the answer whose events these are.
     state.outbox.after_answer.extend(lines);
     reply_now(&Subscribed { subscription_id })
+}
+
+/// `_castor/session/custom_event`: an event of the client's own.
+pub fn custom_event(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let CustomEventParams { session_id, kind, data, .. } =
+        read_custom_event(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(&state.sessions, &session_id)?;
+    state.step(&session_id, Input::CustomEvent { kind, data });
+    reply_now(&json!({}))
 }
 
 /// `_castor/session/unsubscribe`: no event of it comes after the answer.

@@ -54,6 +54,7 @@ mod store_gate;
 mod sweep;
 pub mod tasks;
 mod timers;
+mod tool_list;
 mod traces;
 mod trust;
 mod watched_lists;

@@ -14,7 +14,7 @@ use crate::{
         agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents},
         check::ClientPolicy,
         file_prompt::Skill,
-        host_tools::HostTools,
+        host_tools::{HostTool, HostTools},
         log::{Grant, Mode, PersistentGrant},
         peer_agent::PeerAgent,
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
@@ -323,6 +323,11 @@ impl Toolbox {
     /// The tool of this name, if it is from outside.
     pub fn foreign_tool(&self, name: &str) -> Option<&ForeignTool> {
         self.foreign_tools.iter().find(|it| it.spec.name == name)
+    }
+
+    /// The tool of this name, if the host declared it.
+    pub fn host_tool(&self, name: &str) -> Option<&HostTool> {
+        self.host.find(name)
     }
 
     /// What the model has from a server.

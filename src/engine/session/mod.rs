@@ -32,7 +32,7 @@ use crate::{
         client_settings::ClientSetting,
         clock::Now,
         content::PromptContent,
-        event::{CLIENT_ACT, EventKind, PromptOutcome, StopKind},
+        event::{EventKind, PromptOutcome, StopKind},
         file_prompt::FolderPrompts,
         hook::{HookEvent, HookRun},
         ids::PromptId,
@@ -289,7 +289,7 @@ impl Session {
             }
             Input::CancelPrompt(prompt) => cancel_prompt(cx.step, turn.as_mut(), waiting, prompt),
             Input::SetOption(choice) => apply_choice(cx, choice),
-            Input::ClientAct(data) => cx.step.emit_event(EventKind::Custom { kind: CLIENT_ACT.to_owned(), data }),
+            Input::CustomEvent { kind, data } => cx.step.emit_event(EventKind::Custom { kind, data }),
             Input::Update { title, model } => update(cx.step, title, model),
             Input::RewindConversation { to, log } if turn.is_none() => rewind(cx, Record::rewind_point(&log, &to)),
             it @ (Input::State(_) | Input::SharedState(_) | Input::StateSaved { .. }) => {

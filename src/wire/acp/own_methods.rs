@@ -6,6 +6,7 @@ use super::{
     agents::AgentsMethod,
     air::session_index::IndexMethods,
     attach::{AttachMethod, ClientActMethod, ClientsNotice, PromptEnded, QuestionAnswered, SleepMethod},
+    custom_event::CustomEventMethod,
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     folder_options::OptionsMethod,
     host_tools::ToolCallMethod,
@@ -15,6 +16,7 @@ use super::{
     prompt_options::UpdateMethod,
     rewind::{CheckpointsMethod, OwnRewindMethod, RewoundNotice},
     steering::SteeringMethod,
+    tool_list::ToolsMethod,
 };
 
 /// castor's own methods, by name.
@@ -27,6 +29,8 @@ pub struct Methods {
     index: IndexMethods,
     #[serde(rename = "_castor/agents/list")]
     agents: Option<AgentsMethod>,
+    #[serde(rename = "_castor/tools/list")]
+    tools: Option<ToolsMethod>,
     #[serde(rename = "_castor/options/list")]
     options: Option<OptionsMethod>,
     #[serde(flatten)]
@@ -44,6 +48,8 @@ pub struct Methods {
     sleep: Option<SleepMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<CheckpointsMethod>,
+    #[serde(rename = "_castor/session/custom_event")]
+    custom_event: Option<CustomEventMethod>,
     #[serde(rename = "_castor/session/events")]
     events: Option<EventsMethod>,
     #[serde(rename = "_castor/session/subscribe")]

@@ -140,7 +140,10 @@ impl Shapes {
                 let required = shape["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
                 required.into_iter().all(|it| members.contains_key(it))
             }
-            (Value::String(_), Some(kind)) => kind == "string",
+            (Value::String(it), Some("string")) => {
+                let words = words(shape);
+                words.is_empty() || words.contains(&it.as_str())
+            }
             (Value::Number(_), Some(kind)) => ["integer", "number"].contains(&kind),
             (Value::Bool(_), Some(kind)) => kind == "boolean",
             (Value::Null, kind) => kind.is_none() || shape["type"].is_array(),
