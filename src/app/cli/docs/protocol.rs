@@ -138,7 +138,9 @@ impl Shapes {
             (Value::Array(items), Some("array")) => items.iter().all(|it| self.fits(it, &shape["items"])),
             (Value::Object(members), Some("object")) => {
                 let required = shape["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                required.into_iter().all(|it| members.contains_key(it))
+                let is_open = shape["additionalProperties"] != false;
+                let is_known = |it: &String| is_open || shape["properties"].get(it).is_some();
+                required.into_iter().all(|it| members.contains_key(it)) && members.keys().all(is_known)
             }
             (Value::String(it), Some("string")) => {
                 let words = words(shape);

@@ -90,6 +90,10 @@ const SAMPLES: &[(&str, &str)] = &[
     ("tool", r#""read_file""#),
     ("tool_name", r#""write_file""#),
     ("tools", r#"["read_file","glob"]"#),
+    (
+        "tools",
+        r#"[{"name":"read_file","displayName":"ReadFile","description":"Reads a file.","parametersSchema":{"type":"object"},"source":"castor","annotations":{"readOnly":true,"longRunning":false}}]"#,
+    ),
     ("traceparent", r#""00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01""#),
     ("tracestate", r#""a=1""#),
     ("types", r#"["message","agent_end"]"#),
