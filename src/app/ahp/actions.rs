@@ -13,8 +13,8 @@ use serde_json::json;
 use super::{
     AhpHost,
     channel::Channel,
-    errands::HubErrand,
-    hosted_session::{Act, Tree},
+    hosted_session::{Tree, TreeAction},
+    hub_requests::HubRequest,
     messages,
 };
 use crate::wire::jsonrpc::write;
@@ -33,7 +33,7 @@ impl AhpHost {
     pub(super) fn take_action(&mut self, from: u64, params: DispatchActionParams) {
         let DispatchActionParams { channel: uri, client_seq, action } = params;
         let Some(client) = self.clients.get_mut(&from) else { return };
-        client.dialect.note(&uri);
+        client.uri_style.note(&uri);
         let origin = ActionOrigin { client_id: client.id.clone().unwrap_or_default(), client_seq };
         let channel = Channel::read(&uri);
         let session = channel.as_ref().and_then(Channel::session).map(str::to_owned).unwrap_or_default();
@@ -69,7 +69,7 @@ impl AhpHost {
             StateAction::ChatPendingMessageSet(it) => self.set_pending(&session, it, origin),
             StateAction::ChatPendingMessageRemoved(it) => self.remove_pending(&session, it, origin),
             StateAction::ChatTruncated(it) => {
-                let act = Act::new(Tree::Chat, StateAction::ChatTruncated(it.clone())).by(origin);
+                let act = TreeAction::new(Tree::Chat, StateAction::ChatTruncated(it.clone())).by(origin);
                 self.truncate(from, &session, it, act);
                 Ok(())
             }
@@ -77,7 +77,7 @@ impl AhpHost {
             | StateAction::ChatQueuedMessagesReordered(_)
             | StateAction::ChatIsReadChanged(_)
             | StateAction::ChatDraftChanged(_)) => {
-                self.emit(&session, vec![Act::new(Tree::Chat, action).by(origin)]);
+                self.emit(&session, vec![TreeAction::new(Tree::Chat, action).by(origin)]);
                 Ok(())
             }
             _ => Err(not_for_clients()),
@@ -89,21 +89,21 @@ impl AhpHost {
         match action {
             StateAction::SessionTitleChanged(it) => {
                 let params = json!({ "sessionId": session, "title": it.title });
-                let act = Act::new(Tree::Session, StateAction::SessionTitleChanged(it)).by(origin);
+                let act = TreeAction::new(Tree::Session, StateAction::SessionTitleChanged(it)).by(origin);
                 self.ask_to_apply((from, session), act, "session/set_title", &params);
                 Ok(())
             }
             StateAction::SessionConfigChanged(it) => self.change_config((from, session), it, origin),
             StateAction::SessionActiveClientSet(it) => self.set_active_client(&session, it, origin),
             action @ StateAction::SessionActiveClientRemoved(_) => {
-                self.emit(&session, vec![Act::new(Tree::Session, action).by(origin)]);
+                self.emit(&session, vec![TreeAction::new(Tree::Session, action).by(origin)]);
                 Ok(())
             }
             StateAction::SessionIsReadChanged(it) => {
                 let action = json!({ "type": "session/isReadChanged", "isRead": it.is_read });
                 // The status of the session is that of its chat.
                 let chat = json!({ "type": "chat/isReadChanged", "isRead": it.is_read });
-                self.emit(&session, vec![Act::session(action).by(origin), Act::chat(chat)]);
+                self.emit(&session, vec![TreeAction::session(action).by(origin), TreeAction::chat(chat)]);
                 Ok(())
             }
             _ => Err(not_for_clients()),
@@ -123,13 +123,19 @@ impl AhpHost {
             return Err(not_for_clients());
         }
         let Dispatch { from, session, origin } = it;
-        self.annotate(from, &session, Act::new(Tree::Annotations, action).by(origin));
+        self.annotate(from, &session, TreeAction::new(Tree::Annotations, action).by(origin));
         Ok(())
     }
 
     /// It holds when the agent did it.
-    fn ask_to_apply(&mut self, (from, session): (u64, String), act: Act, method: &str, params: &serde_json::Value) {
-        self.ask_hub(HubErrand::Apply { from, session, act: Box::new(act) }, method, params);
+    fn ask_to_apply(
+        &mut self,
+        (from, session): (u64, String),
+        act: TreeAction,
+        method: &str,
+        params: &serde_json::Value,
+    ) {
+        self.ask_hub(HubRequest::Apply { from, session, act: Box::new(act) }, method, params);
     }
 
     fn change_config(
@@ -145,7 +151,7 @@ impl AhpHost {
             return Err(format!("the session has no option {name}"));
         }
         let params = json!({ "sessionId": session, "config": action.config });
-        let act = Act::new(Tree::Session, StateAction::SessionConfigChanged(action)).by(origin);
+        let act = TreeAction::new(Tree::Session, StateAction::SessionConfigChanged(action)).by(origin);
         self.ask_to_apply((from, session), act, "_castor/session/update", &params);
         Ok(())
     }
@@ -159,7 +165,7 @@ impl AhpHost {
         active_client.tools = Vec::new();
         active_client.customizations = None;
         let action = StateAction::SessionActiveClientSet(SessionActiveClientSetAction { active_client });
-        self.emit(session, vec![Act::new(Tree::Session, action).by(origin)]);
+        self.emit(session, vec![TreeAction::new(Tree::Session, action).by(origin)]);
         Ok(())
     }
 
@@ -167,14 +173,14 @@ impl AhpHost {
     fn set_pending(&mut self, session: &str, it: ChatPendingMessageSetAction, origin: ActionOrigin) -> Verdict {
         check_author(&it.message)?;
         let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
-        if hosted.turn.others.contains(&it.id) {
+        if hosted.turn.other_prompts.contains(&it.id) {
             return Err("the agent has that message already".to_owned());
         }
         let steers = it.kind == PendingMessageKind::Steering && hosted.listening_turn().is_some();
         let (message, text) = (it.id.clone(), it.message.text.clone());
         let blocks = messages::prompt_of(&it.message, &hosted.trees.annotations);
         let it = if steers { it } else { ChatPendingMessageSetAction { kind: PendingMessageKind::Queued, ..it } };
-        self.emit(session, vec![Act::new(Tree::Chat, StateAction::ChatPendingMessageSet(it)).by(origin)]);
+        self.emit(session, vec![TreeAction::new(Tree::Chat, StateAction::ChatPendingMessageSet(it)).by(origin)]);
         if !steers {
             self.start_waiting(session);
             return Ok(());
@@ -182,21 +188,21 @@ impl AhpHost {
         let params = json!({
             "sessionId": session, "prompt": blocks, "_meta": { "steering": { "idleBehavior": "promptRequired" } },
         });
-        let errand = HubErrand::Steer { session: session.to_owned(), message, text };
-        self.ask_hub(errand, "_session/steering", &params);
+        let request = HubRequest::Steer { session: session.to_owned(), message, text };
+        self.ask_hub(request, "_session/steering", &params);
         Ok(())
     }
 
     fn remove_pending(&mut self, session: &str, it: ChatPendingMessageRemovedAction, origin: ActionOrigin) -> Verdict {
         let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
-        if it.kind == PendingMessageKind::Steering || hosted.turn.others.contains(&it.id) {
+        if it.kind == PendingMessageKind::Steering || hosted.turn.other_prompts.contains(&it.id) {
             return Err("the agent has that message already".to_owned());
         }
-        self.emit(session, vec![Act::new(Tree::Chat, StateAction::ChatPendingMessageRemoved(it)).by(origin)]);
+        self.emit(session, vec![TreeAction::new(Tree::Chat, StateAction::ChatPendingMessageRemoved(it)).by(origin)]);
         Ok(())
     }
 
-    pub(super) fn reject(&mut self, from: u64, session: &str, act: Act, why: &str) {
+    pub(super) fn reject(&mut self, from: u64, session: &str, act: TreeAction, why: &str) {
         let uri = act.tree.channel(session).uri();
         if let Some(origin) = act.origin {
             self.send_rejection(from, &uri, act.action, (origin, why));
@@ -204,7 +210,7 @@ impl AhpHost {
     }
 
     fn send_rejection(&mut self, to: u64, uri: &str, action: StateAction, (origin, why): (ActionOrigin, &str)) {
-        let envelope = self.sequence.rejection(uri, action, origin, why);
+        let envelope = self.action_log.rejection(uri, action, origin, why);
         self.send_with(to, |out| _ = write::notification(out, "action", &envelope));
     }
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{
     AhpHost,
     channel::Channel,
-    errands::HubErrand,
-    hosted_session::{Act, HostedSession},
+    hosted_session::{HostedSession, TreeAction},
+    hub_requests::HubRequest,
 };
 
 /// Under which the session keeps them.
@@ -25,7 +25,7 @@ pub fn summary(hosted: &HostedSession) -> AnnotationsSummary {
 
 impl AhpHost {
     /// A client changes them.
-    pub(super) fn annotate(&mut self, from: u64, session: &str, act: Act) {
+    pub(super) fn annotate(&mut self, from: u64, session: &str, act: TreeAction) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         // What does not change anything is of no interest to others.
         let before = hosted.trees.annotations.clone();
@@ -35,7 +35,7 @@ impl AhpHost {
             return self.reject(from, session, act, "there is no such annotation");
         }
         let params = json!({ "sessionId": session, "set": { STATE_KEY: after } });
-        let errand = HubErrand::Apply { from, session: session.to_owned(), act: Box::new(act) };
-        self.ask_hub(errand, "_castor/session/state", &params);
+        let request = HubRequest::Apply { from, session: session.to_owned(), act: Box::new(act) };
+        self.ask_hub(request, "_castor/session/state", &params);
     }
 }

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::{
     content::SessionContents,
-    hosted_session::{Act, HostedSession},
+    hosted_session::{HostedSession, TreeAction},
     messages::file_uri,
+    with_members,
 };
 
 impl HostedSession {
     /// `tool_call` and `tool_call_update`.
-    pub fn take_call(&mut self, update: &Value) -> Vec<Act> {
+    pub fn take_call(&mut self, update: &Value) -> Vec<TreeAction> {
         let (Some(turn), Some(call)) = (self.listening_turn(), update.get("toolCallId").and_then(Value::as_str)) else {
             return Vec::new();
         };
@@ -30,13 +31,11 @@ impl HostedSession {
                     res.push(self.ready(&turn, call));
                 }
                 let title = self.turn.calls.get(call).map(|it| it.title.clone()).unwrap_or_default();
-                let mut result = json!({ "success": end == "completed", "pastTenseMessage": title });
-                if let (false, Some(result)) = (content.is_empty(), result.as_object_mut()) {
-                    result.insert("content".to_owned(), json!(content));
-                }
+                let result = json!({ "success": end == "completed", "pastTenseMessage": title });
+                let result = with_members(result, [("content", (!content.is_empty()).then(|| json!(content)))]);
                 let action =
                     json!({ "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call, "result": result });
-                res.push(Act::chat(action));
+                res.push(TreeAction::chat(action));
             }
             Some("in_progress") if !is_running => res.push(self.ready(&turn, call)),
             Some("in_progress") | None if is_running && !content.is_empty() => {
@@ -48,7 +47,7 @@ impl HostedSession {
     }
 
     /// A question may be the first to name a call, or know more of it.
-    pub fn begin_call(&mut self, turn: &str, call: &str, update: &Value) -> Vec<Act> {
+    pub fn begin_call(&mut self, turn: &str, call: &str, update: &Value) -> Vec<TreeAction> {
         let is_new = !self.turn.calls.contains_key(call);
         let facts = self.turn.calls.entry(call.to_owned()).or_default();
         facts.take(update);
@@ -61,35 +60,29 @@ impl HostedSession {
             "toolName": name.unwrap_or("tool"), "displayName": facts.title,
             "_meta": { "castor": { "kind": facts.kind } },
         });
-        vec![Act::chat(action)]
+        vec![TreeAction::chat(action)]
     }
 
     /// It runs without a question.
-    fn ready(&self, turn: &str, call: &str) -> Act {
-        let mut action = self.ready_action(turn, call);
-        if let Some(action) = action.as_object_mut() {
-            action.insert("confirmed".to_owned(), json!("not-needed"));
-        }
-        Act::chat(action)
+    fn ready(&self, turn: &str, call: &str) -> TreeAction {
+        let ready = self.ready_action(turn, call);
+        TreeAction::chat(with_members(ready, [("confirmed", Some(json!("not-needed")))]))
     }
 
     /// What all actions have by which the parameters of a call are known.
     pub fn ready_action(&self, turn: &str, call: &str) -> Value {
         let facts = self.turn.calls.get(call).cloned().unwrap_or_default();
-        let mut action = json!({
+        let action = json!({
             "type": "chat/toolCallReady", "turnId": turn, "toolCallId": call, "invocationMessage": facts.title,
         });
-        if let (Some(input), Some(action)) = (facts.input, action.as_object_mut()) {
-            action.insert("toolInput".to_owned(), json!(input));
-        }
-        action
+        with_members(action, [("toolInput", facts.input.map(Value::from))])
     }
 }
 
-fn content_changed(turn: &str, call: &str, content: Vec<Value>) -> Act {
+fn content_changed(turn: &str, call: &str, content: Vec<Value>) -> TreeAction {
     let action =
         json!({ "type": "chat/toolCallContentChanged", "turnId": turn, "toolCallId": call, "content": content });
-    Act::chat(action)
+    TreeAction::chat(action)
 }
 
 /// What a call brought: texts, media, and edits of files.
@@ -99,9 +92,8 @@ fn result_content(contents: &mut SessionContents, session: &str, update: &Value)
 }
 
 fn one_content(contents: &mut SessionContents, session: &str, it: &Value) -> Option<Value> {
-    if let Some(mut edit) = file_edit(contents, session, it) {
-        edit.as_object_mut()?.insert("type".to_owned(), json!("fileEdit"));
-        return Some(edit);
+    if let Some(edit) = file_edit(contents, session, it) {
+        return Some(with_members(edit, [("type", Some(json!("fileEdit")))]));
     }
     let block = it.get("content")?;
     match block.get("type").and_then(Value::as_str)? {
@@ -120,12 +112,6 @@ pub fn file_edit(contents: &mut SessionContents, session: &str, it: &Value) -> O
     }
     let uri = file_uri(it.get("path")?.as_str()?);
     let (old, new) = (it.get("oldText").and_then(Value::as_str), it.get("newText").and_then(Value::as_str));
-    let mut edit = json!({});
-    let all = edit.as_object_mut()?;
-    for (side, text) in [("before", old), ("after", new)] {
-        if let Some(text) = text {
-            all.insert(side.to_owned(), json!({ "uri": uri, "content": contents.keep(session, text) }));
-        }
-    }
-    Some(edit)
+    let mut side = |text: Option<&str>| Some(json!({ "uri": uri, "content": contents.keep(session, text?) }));
+    Some(with_members(json!({}), [("before", side(old)), ("after", side(new))]))
 }

@@ -15,9 +15,10 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
-    errands::{HubErrand, WaitingClient},
-    hosted_session::{Act, HostedSession, Tree},
+    hosted_session::{HostedSession, Tree, TreeAction},
+    hub_requests::{HubRequest, WaitingClient},
     messages::{file_uri, path_of},
+    with_members,
 };
 use crate::{base::path::AbsPath, wire::jsonrpc::message::RpcError};
 
@@ -73,7 +74,7 @@ impl AhpHost {
             "confirmation": "The file becomes what it was before this session.", "status": "idle",
         }]);
         let action = json!({ "type": "changeset/contentChanged", "files": files, "operations": operations });
-        self.emit(session, vec![Act::of_json(Tree::Changes, action)]);
+        self.emit(session, vec![TreeAction::of_json(Tree::Changes, action)]);
     }
 
     /// A client marks files as seen.
@@ -91,7 +92,7 @@ impl AhpHost {
         if !action.files.iter().any(is_there) {
             return Err("the changeset has none of these files".to_owned());
         }
-        let act = Act::new(Tree::Changes, StateAction::ChangesetFilesReviewChanged(action)).by(origin);
+        let act = TreeAction::new(Tree::Changes, StateAction::ChangesetFilesReviewChanged(action)).by(origin);
         self.emit(session, vec![act]);
         Ok(())
     }
@@ -119,8 +120,9 @@ impl AhpHost {
             return Err(ClientRefusal::new(codes::NOT_FOUND, "the changeset has no such file"));
         };
         let order = json!({ "sessionId": session, "checkpointId": checkpoint, "what": "files", "paths": [path] });
-        let errand = HubErrand::Revert { asker: call.asker(), session, change: (resource.clone(), version.to_owned()) };
-        self.ask_hub(errand, "_castor/session/rewind", &order);
+        let request =
+            HubRequest::Revert { asker: call.asker(), session, change: (resource.clone(), version.to_owned()) };
+        self.ask_hub(request, "_castor/session/rewind", &order);
         Ok(())
     }
 
@@ -143,8 +145,13 @@ impl AhpHost {
             true => self.answer(asker, &InvokeChangesetOperationResult { message: None, follow_up: None }),
             false => self.refuse(asker, &ClientRefusal::new(codes::CONFLICT, reasons.join("; "))),
         }
-        let errand = HubErrand::Checkpoints { session: session.to_owned() };
-        self.ask_hub(errand, "_castor/session/checkpoints", &json!({ "sessionId": session }));
+        self.read_changes(session);
+    }
+
+    /// Asks the agent what the session changed in files.
+    pub(super) fn read_changes(&mut self, session: &str) {
+        let request = HubRequest::Checkpoints { session: session.to_owned() };
+        self.ask_hub(request, "_castor/session/checkpoints", &json!({ "sessionId": session }));
     }
 }
 
@@ -180,16 +187,11 @@ impl HostedSession {
         let (before, after) = self.texts_of(&uri);
         let side =
             |text: Option<Value>| json!({ "uri": uri, "content": text.unwrap_or_else(|| json!({ "uri": uri })) });
-        let mut edit = json!({ "diff": { "added": changes.added, "removed": changes.removed } });
-        if let Some(edit) = edit.as_object_mut() {
-            // A text that the answers do not have is that of the file itself, which is there alone after the change.
-            if !changes.is_new && (before.is_some() || changes.is_gone) {
-                edit.insert("before".to_owned(), side(before));
-            }
-            if !changes.is_gone {
-                edit.insert("after".to_owned(), side(after));
-            }
-        }
+        let edit = json!({ "diff": { "added": changes.added, "removed": changes.removed } });
+        // A text that the answers do not have is that of the file itself, which is there alone after the change.
+        let has_before = !changes.is_new && (before.is_some() || changes.is_gone);
+        let sides = [("before", has_before.then(|| side(before))), ("after", (!changes.is_gone).then(|| side(after)))];
+        let edit = with_members(edit, sides);
         // Another change of a file is to be seen again.
         let key = changes.version();
         let known = self.trees.changes.files.iter().find(|it| it.id == uri);
@@ -197,13 +199,10 @@ impl HostedSession {
             it.meta.as_ref().and_then(|it| it.get("castor")?.get("version")) == Some(&json!(key))
         };
         let reviewed = known.filter(is_same).and_then(|it| it.reviewed);
-        let mut file = json!({
+        let file = json!({
             "id": uri, "edit": edit, "_meta": { "castor": { "checkpoint": changes.first, "version": key } },
         });
-        if let (Some(reviewed), Some(file)) = (reviewed, file.as_object_mut()) {
-            file.insert("reviewed".to_owned(), json!(reviewed));
-        }
-        file
+        with_members(file, [("reviewed", reviewed.map(Value::from))])
     }
 
     /// Contents before the first edit of a file in the chat, and after the last.

@@ -9,7 +9,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{AhpHost, errands::WaitingClient};
+use super::{AhpHost, hub_requests::WaitingClient, read_params};
 use crate::wire::jsonrpc::{
     message::{self, InvalidMessage, Message, RequestId, RpcError},
     write,
@@ -109,7 +109,7 @@ impl AhpHost {
     pub(super) fn take_message(&mut self, from: u64, text: &[u8]) {
         match message::parse(text) {
             Ok(Message::Request { id, method, params }) => {
-                let params = value(params.as_deref());
+                let params = read_params(params.as_deref());
                 self.take_request(&method, HostCall { from, id, params: &params });
             }
             Ok(Message::Notification { method, params }) => self.take_client_notice(from, &method, params.as_deref()),
@@ -133,14 +133,14 @@ impl AhpHost {
             Some(_) if is_known && ["initialize", "reconnect"].contains(&method) => {
                 Err(ClientRefusal::new(rpc::INVALID_REQUEST, "this connection was initialized"))
             }
-            Some(_) if n_open > self.ground.max_requests => {
+            Some(_) if n_open > self.settings.max_requests => {
                 let why =
                     format!("{} requests of this connection have no answer yet; wait for some of them", n_open - 1);
                 Err(ClientRefusal::new(rpc::INVALID_REQUEST, why))
             }
             Some((_, route)) => {
                 if let (Some(uri), Some(client)) = (call.params["channel"].as_str(), self.clients.get_mut(&call.from)) {
-                    client.dialect.note(uri);
+                    client.uri_style.note(uri);
                 }
                 route(self, call)
             }
@@ -154,7 +154,7 @@ impl AhpHost {
         let is_known = self.clients.get(&from).is_some_and(|it| it.id.is_some());
         match (method, params) {
             ("unsubscribe", _) => {
-                let params = value(params);
+                let params = read_params(params);
                 self.unsubscribe(from, params.get("channel").and_then(Value::as_str).unwrap_or_default());
             }
             ("dispatchAction", Some(params)) if is_known => {
@@ -182,8 +182,4 @@ impl AhpHost {
         let error = ErrorObjectOwned::owned(why.code, why.message.clone(), why.data.clone());
         self.send_with(asker.from, |out| write::error(out, &asker.id, &error));
     }
-}
-
-fn value(raw: Option<&RawValue>) -> Value {
-    raw.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
 }

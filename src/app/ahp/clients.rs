@@ -16,10 +16,10 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
-    dialect::Dialect,
-    errands::{HubErrand, WaitingClient},
-    hosted_session::Act,
+    hosted_session::TreeAction,
+    hub_requests::{HubRequest, WaitingClient},
     messages::{SHELL_PREFIX, file_uri},
+    uri_style::UriStyle,
 };
 
 /// One client, as it introduced itself.
@@ -28,7 +28,7 @@ pub struct AhpClient {
     /// `None` until initialize or reconnect.
     pub id: Option<String>,
     pub subscriptions: BTreeSet<Channel>,
-    pub dialect: Dialect,
+    pub uri_style: UriStyle,
     /// Requests without an answer.
     pub n_open: usize,
 }
@@ -60,7 +60,7 @@ impl AhpHost {
             client.id = Some(id);
         }
         let channels = uris(&params["initialSubscriptions"]);
-        self.gather(call.asker(), Purpose::Initialize { version }, channels);
+        self.open_channels(call.asker(), Purpose::Initialize { version }, channels);
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl AhpHost {
             client.id = Some(id);
         }
         let channels = uris(&call.params["subscriptions"]);
-        self.gather(call.asker(), Purpose::Reconnect { last_seen }, channels);
+        self.open_channels(call.asker(), Purpose::Reconnect { last_seen }, channels);
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl AhpHost {
         if Channel::read(&uri).is_none() {
             return Err(ClientRefusal::no_channel(&uri));
         }
-        self.gather(call.asker(), Purpose::Subscribe, vec![uri]);
+        self.open_channels(call.asker(), Purpose::Subscribe, vec![uri]);
         Ok(())
     }
 
@@ -97,9 +97,9 @@ impl AhpHost {
     }
 
     /// Opens the sessions that are wanted, and answers when each is open or is not to be had.
-    fn gather(&mut self, asker: WaitingClient, purpose: Purpose, uris: Vec<String>) {
+    fn open_channels(&mut self, asker: WaitingClient, purpose: Purpose, uris: Vec<String>) {
         if let Some(client) = self.clients.get_mut(&asker.from) {
-            uris.iter().for_each(|it| client.dialect.note(it));
+            uris.iter().for_each(|it| client.uri_style.note(it));
         }
         let channels: Vec<_> = uris.into_iter().map(|it| (it.clone(), Channel::read(&it))).collect();
         let wanted: BTreeSet<String> =
@@ -107,8 +107,8 @@ impl AhpHost {
         let is_open = |it: &String| self.sessions.get(it).is_some_and(|it| !it.is_opening());
         let waits_for: BTreeSet<String> = wanted.into_iter().filter(|it| !is_open(it)).collect();
         if channels.iter().any(|it| it.1 == Some(Channel::Root)) && !self.is_in_hub {
-            let folder = self.ground.folder.clone();
-            self.ask_hub(HubErrand::ReadModels, "_castor/options/list", &json!({ "cwd": folder }));
+            let folder = self.settings.folder.clone();
+            self.ask_hub(HubRequest::ReadModels, "_castor/options/list", &json!({ "cwd": folder }));
         }
         let missing: Vec<String> = waits_for.iter().cloned().collect();
         self.handshakes.push(Handshake { asker, purpose, channels, waits_for });
@@ -165,7 +165,7 @@ impl AhpHost {
     fn introduction(&self, version: String, channels: &[Channel]) -> InitializeResult {
         InitializeResult {
             protocol_version: version,
-            server_seq: number(self.sequence.last()),
+            server_seq: number(self.action_log.last()),
             server_info: Some(Implementation {
                 name: "castor".to_owned(),
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -173,7 +173,7 @@ impl AhpHost {
             }),
             meta: None,
             snapshots: channels.iter().filter_map(|it| self.snapshot(it)).collect(),
-            default_directory: Some(file_uri(&self.ground.folder)),
+            default_directory: Some(file_uri(&self.settings.folder)),
             completion_trigger_characters: Some(vec!["/".to_owned()]),
             terminal_command_prefix: Some(SHELL_PREFIX.to_owned()),
             telemetry: None,
@@ -187,7 +187,7 @@ impl AhpHost {
             let hosted = it.session().and_then(|it| self.sessions.get(it));
             hosted.is_none_or(|it| it.known_since <= last_seen)
         };
-        let missed = self.sequence.after(last_seen).filter(|_| channels.iter().all(is_known));
+        let missed = self.action_log.after(last_seen).filter(|_| channels.iter().all(is_known));
         match missed {
             Some(all) => {
                 let own = all.filter(|it| channels.contains(&it.0));
@@ -210,7 +210,7 @@ impl AhpHost {
             Channel::Changes(_) => SnapshotState::Changeset(Box::new(trees?.changes.clone())),
             Channel::Annotations(_) => SnapshotState::Annotations(Box::new(trees?.annotations.clone())),
         };
-        Some(Snapshot { resource: channel.uri(), state, from_seq: number(self.sequence.last()) })
+        Some(Snapshot { resource: channel.uri(), state, from_seq: number(self.action_log.last()) })
     }
 
     /// A client is gone; what it began goes on.
@@ -226,7 +226,7 @@ impl AhpHost {
         let client_id = self.clients.get(&from).and_then(|it| it.id.clone());
         let Some(client_id) = client_id else { return };
         let left = json!({ "type": "session/activeClientRemoved", "clientId": client_id });
-        self.emit(session, vec![Act::session(left)]);
+        self.emit(session, vec![TreeAction::session(left)]);
     }
 
     /// Sessions that no client is subscribed to, from now on.
@@ -242,17 +242,17 @@ impl AhpHost {
     /// Sessions that no client looks at are left to the hub, where they may be open for others.
     pub(super) fn drop_unused_sessions(&mut self) {
         self.note_idle();
-        let (now, keep_ms) = (self.now_ms, self.ground.keep_ms);
+        let (now, keep_ms) = (self.now_ms, self.settings.keep_ms);
         let is_unused = |it: &super::HostedSession| {
-            let is_busy = it.active_turn().is_some() || it.turn.n_draining > 0 || it.is_opening();
+            let is_busy = it.active_turn().is_some() || it.turn.n_cancelled > 0 || it.is_opening();
             !is_busy && now.saturating_sub(it.idle_since_ms) >= keep_ms
         };
         let unused: Vec<String> = self.sessions.iter().filter(|it| is_unused(it.1)).map(|it| it.0.clone()).collect();
         for id in unused {
             self.sessions.remove(&id);
-            self.ask_hub(HubErrand::Nothing, "_castor/session/detach", &json!({ "sessionId": id }));
+            self.ask_hub(HubRequest::Nothing, "_castor/session/detach", &json!({ "sessionId": id }));
         }
-        if self.is_in_hub && self.clients.is_empty() && self.sessions.is_empty() && self.asked.is_empty() {
+        if self.is_in_hub && self.clients.is_empty() && self.sessions.is_empty() && self.hub_requests.is_empty() {
             self.is_in_hub = false;
             self.out.push(super::AhpOutput::LeaveHub);
         }

@@ -20,12 +20,12 @@ use super::{
     content::SessionContents,
     messages::file_uri,
     open_question::OpenQuestion,
-    turn_book::TurnBook,
+    turn_progress::TurnProgress,
 };
 use crate::wire::jsonrpc::message::RequestId;
 
 /// An action on one of a session's trees.
-pub struct Act {
+pub struct TreeAction {
     pub tree: Tree,
     pub action: StateAction,
     /// The client that dispatched it.
@@ -64,12 +64,12 @@ pub struct HostedSession {
     pub created_at: String,
     pub stage: SessionStage,
     pub trees: Trees,
-    pub turn: TurnBook,
+    pub turn: TurnProgress,
     pub questions: BTreeMap<RequestId, OpenQuestion>,
     pub offer: SessionOffer,
     pub contents: SessionContents,
     /// What clients of the root know of it.
-    pub told: SummaryFacts,
+    pub announced: SummaryFacts,
     /// The number of the action before which its state began to be known.
     pub known_since: u64,
     /// Since when no client is subscribed to it.
@@ -86,7 +86,7 @@ pub struct SummaryFacts {
     pub n_annotations: usize,
 }
 
-impl Act {
+impl TreeAction {
     pub fn new(tree: Tree, action: StateAction) -> Self {
         Self { tree, action, origin: None }
     }
@@ -130,11 +130,11 @@ impl HostedSession {
             created_at: time.to_owned(),
             stage: SessionStage::Opening,
             trees,
-            turn: TurnBook::default(),
+            turn: TurnProgress::default(),
             questions: BTreeMap::new(),
             offer: SessionOffer::default(),
             contents: SessionContents::default(),
-            told: SummaryFacts::default(),
+            announced: SummaryFacts::default(),
             known_since,
             idle_since_ms: 0,
         }
@@ -145,7 +145,7 @@ impl HostedSession {
     }
 
     /// Whether it changed something.
-    pub fn reduce(&mut self, act: &Act) -> bool {
+    pub fn reduce(&mut self, act: &TreeAction) -> bool {
         let Trees { session, chat, changes, annotations, .. } = &mut self.trees;
         let outcome = match act.tree {
             Tree::Session => reducers::apply_action_to_session(session, &act.action),

@@ -1,13 +1,14 @@
-//! Messages of the hub: updates and questions of the agent, and answers to the host's requests, each with its errand.
+//! Messages of the hub: updates and questions of the agent, and answers to the host's own requests.
 
 use ahp::ahp_types::actions::StateAction;
 use bytes::Bytes;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::{
     AhpHost, config,
-    errands::HubErrand,
-    hosted_session::{Act, SessionStage},
+    hosted_session::{SessionStage, TreeAction},
+    hub_requests::HubRequest,
+    read_params,
     turn_end::{TurnOutcome, notification_part},
 };
 use crate::wire::jsonrpc::message::{self, Message, RequestId, RpcError};
@@ -17,10 +18,10 @@ type Outcome = Result<Value, RpcError>;
 impl AhpHost {
     pub(super) fn take_hub_message(&mut self, text: &Bytes) {
         match message::parse(text) {
-            Ok(Message::Response { id, outcome }) => self.settle(&id, outcome.map(|it| value(Some(&it)))),
-            Ok(Message::Notification { method, params }) => self.take_notice(&method, &value(params.as_deref())),
+            Ok(Message::Response { id, outcome }) => self.settle(&id, outcome.map(|it| read_params(Some(&it)))),
+            Ok(Message::Notification { method, params }) => self.take_notice(&method, &read_params(params.as_deref())),
             Ok(Message::Request { id, method, params }) if method == "session/request_permission" => {
-                let params = value(params.as_deref());
+                let params = read_params(params.as_deref());
                 let session = text_in(&params, "sessionId");
                 self.take_question(&session, id, &params);
             }
@@ -53,7 +54,7 @@ impl AhpHost {
             }
             "_castor/session/prompt_ended" => {
                 let text = |name: &str| params.get(name).and_then(Value::as_str);
-                self.end_other_prompt(&session, &TurnOutcome::Told(text("stopReason"), text("error")));
+                self.end_other_prompt(&session, &TurnOutcome::Reported(text("stopReason"), text("error")));
             }
             "_castor/session/rewound" => self.note_rewound(&session),
             _ => (),
@@ -61,36 +62,36 @@ impl AhpHost {
     }
 
     fn settle(&mut self, id: &RequestId, outcome: Outcome) {
-        match self.asked.settle(id) {
-            None | Some(HubErrand::Nothing) => (),
-            Some(HubErrand::Create { asker, session, config }) => self.follow_create(asker, session, config, outcome),
-            Some(HubErrand::Configure { asker, session }) => self.follow_configure(asker, &session, outcome),
-            Some(HubErrand::Attach { session }) => self.follow_attach(&session, outcome),
-            Some(HubErrand::FindFolder { session }) => self.follow_find(&session, outcome),
-            Some(HubErrand::Load { session }) => self.follow_load(&session, outcome),
-            Some(HubErrand::ReadState { session }) => self.follow_state(&session, outcome),
-            Some(HubErrand::List { asker, page }) => self.follow_list(&asker, &page, outcome),
-            Some(HubErrand::Dispose { asker, session }) => self.follow_dispose(&asker, &session, outcome),
-            Some(HubErrand::Resolve { asker, wanted }) => self.follow_resolve(&asker, wanted, outcome),
-            Some(HubErrand::ReadModels) => self.learn_models(outcome.ok().as_ref()),
-            Some(HubErrand::Checkpoints { session }) => self.follow_checkpoints(&session, outcome),
-            Some(HubErrand::Revert { asker, session, change }) => {
+        match self.hub_requests.settle(id) {
+            None | Some(HubRequest::Nothing) => (),
+            Some(HubRequest::Create { asker, session, config }) => self.follow_create(asker, session, config, outcome),
+            Some(HubRequest::Configure { asker, session }) => self.follow_configure(asker, &session, outcome),
+            Some(HubRequest::Attach { session }) => self.follow_attach(&session, outcome),
+            Some(HubRequest::FindFolder { session }) => self.follow_find(&session, outcome),
+            Some(HubRequest::Load { session }) => self.follow_load(&session, outcome),
+            Some(HubRequest::ReadState { session }) => self.follow_state(&session, outcome),
+            Some(HubRequest::List { asker, page }) => self.follow_list(&asker, &page, outcome),
+            Some(HubRequest::Dispose { asker, session }) => self.follow_dispose(&asker, &session, outcome),
+            Some(HubRequest::Resolve { asker, wanted }) => self.follow_resolve(&asker, wanted, outcome),
+            Some(HubRequest::ReadModels) => self.learn_models(outcome.ok().as_ref()),
+            Some(HubRequest::Checkpoints { session }) => self.follow_checkpoints(&session, outcome),
+            Some(HubRequest::Revert { asker, session, change }) => {
                 self.follow_revert(&asker, (&session, change), outcome)
             }
-            Some(HubErrand::FindCut { session, cut }) => self.follow_find_cut(&session, *cut, outcome),
-            Some(HubErrand::ReadAnew { session }) => self.follow_read_anew(&session, outcome),
-            Some(errand) => self.settle_in_turn(errand, outcome),
+            Some(HubRequest::FindCut { session, cut }) => self.follow_find_cut(&session, *cut, outcome),
+            Some(HubRequest::ReadAnew { session }) => self.follow_read_anew(&session, outcome),
+            Some(request) => self.settle_in_turn(request, outcome),
         }
     }
 
     /// What belongs to a session that is open.
-    fn settle_in_turn(&mut self, errand: HubErrand, outcome: Outcome) {
-        match errand {
-            HubErrand::Prompt { session, turn } => match &outcome {
+    fn settle_in_turn(&mut self, request: HubRequest, outcome: Outcome) {
+        match request {
+            HubRequest::Prompt { session, turn } => match &outcome {
                 Ok(it) => self.end_prompt(&session, &turn, &TurnOutcome::Answer(it)),
                 Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(it)),
             },
-            HubErrand::Revive { session, turn } => match outcome {
+            HubRequest::Revive { session, turn } => match outcome {
                 Ok(answer) => {
                     if let Some(it) = self.sessions.get_mut(&session) {
                         it.stage = SessionStage::Open;
@@ -100,15 +101,15 @@ impl AhpHost {
                 }
                 Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(&it)),
             },
-            HubErrand::ChooseAgent { session, turn } => match outcome {
+            HubRequest::ChooseAgent { session, turn } => match outcome {
                 Ok(answer) => {
                     self.take_options(&session, &answer);
                     self.send_prompt(&session, &turn);
                 }
                 Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(&it)),
             },
-            HubErrand::Steer { session, message, text } => self.follow_steering(&session, &message, text, outcome),
-            HubErrand::Apply { from, session, act } => self.follow_apply(from, &session, *act, outcome),
+            HubRequest::Steer { session, message, text } => self.follow_steering(&session, &message, text, outcome),
+            HubRequest::Apply { from, session, act } => self.follow_apply(from, &session, *act, outcome),
             _ => (),
         }
     }
@@ -132,7 +133,7 @@ impl AhpHost {
     }
 
     /// The agent did what a client wants to be so, or did not.
-    fn follow_apply(&mut self, from: u64, session: &str, act: Act, outcome: Outcome) {
+    fn follow_apply(&mut self, from: u64, session: &str, act: TreeAction, outcome: Outcome) {
         match outcome {
             Ok(answer) => {
                 self.emit(session, vec![act]);
@@ -148,7 +149,7 @@ impl AhpHost {
         let is_taken = outcome.as_ref().is_ok_and(|it| it["outcome"] == "injected");
         let Some(hosted) = self.sessions.get(session) else { return };
         let Some(pending) = hosted.trees.chat.steering_message.clone().filter(|it| it.id == message) else { return };
-        let mut acts = vec![Act::chat(gone)];
+        let mut acts = vec![TreeAction::chat(gone)];
         match hosted.listening_turn() {
             Some(turn) if is_taken => acts.push(notification_part(&turn, &format!("You said: {text}"))),
             _ if is_taken => (),
@@ -156,16 +157,12 @@ impl AhpHost {
                 let queued = json!({
                     "type": "chat/pendingMessageSet", "kind": "queued", "id": pending.id, "message": pending.message,
                 });
-                acts.push(Act::chat(queued));
+                acts.push(TreeAction::chat(queued));
             }
         }
         self.emit(session, acts);
         self.start_waiting(session);
     }
-}
-
-fn value(raw: Option<&RawValue>) -> Value {
-    raw.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
 }
 
 pub fn text_in(params: &Value, name: &str) -> String {

@@ -70,10 +70,8 @@ fn attachment_block(it: &MessageAttachment, annotations: &AnnotationsState) -> O
         }
         MessageAttachment::EmbeddedResource(it) => Some(embedded_block(&it.label, &it.content_type, &it.data)),
         MessageAttachment::Resource(it) => {
-            let mut link = json!({ "type": "resource_link", "name": it.label, "uri": it.uri });
-            if let (Some(kind), Some(link)) = (&it.content_type, link.as_object_mut()) {
-                link.insert("mimeType".to_owned(), json!(kind));
-            }
+            let link = json!({ "type": "resource_link", "name": it.label, "uri": it.uri });
+            let link = super::with_members(link, [("mimeType", it.content_type.as_ref().map(|it| json!(it)))]);
             match &it.selection {
                 Some(selection) => Some(json!({ "type": "text", "text": selection_words(&it.uri, selection) })),
                 None => Some(link),

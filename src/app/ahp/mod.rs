@@ -4,6 +4,7 @@
 //! and shares sessions with all other clients of the hub. What its clients see is the fold of the actions that they get,
 //! by the protocol's own reducers.
 
+mod action_log;
 mod actions;
 mod annotations;
 mod calls;
@@ -14,42 +15,41 @@ mod clients;
 mod completions;
 mod config;
 mod content;
-mod dialect;
-mod errands;
 mod hosted_session;
 mod hub_messages;
+mod hub_requests;
 mod messages;
 mod open_question;
 mod open_sessions;
-mod permissions;
-mod rewinds;
-mod sequence;
+mod questions;
 mod session_requests;
 mod summaries;
 #[cfg(test)]
 mod tests;
-mod turn_book;
+mod truncation;
 mod turn_end;
+mod turn_progress;
 mod turns;
 mod updates;
+mod uri_style;
 
 use std::collections::BTreeMap;
 
 use ahp::ahp_types::{actions::StateAction, state::RootState};
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::wire::jsonrpc::{message::RequestId, open_requests::OutgoingRequests, write};
+use action_log::ActionLog;
 use channel::Channel;
 use clients::{AhpClient, Handshake};
-use errands::HubErrand;
-use hosted_session::{Act, HostedSession};
-use sequence::Sequence;
+use hosted_session::{HostedSession, TreeAction};
+use hub_requests::HubRequest;
 
 /// What is so for all clients of a host.
 #[derive(Clone, Debug)]
-pub struct HostGround {
+pub struct HostSettings {
     /// Where sessions begin that name no folder.
     pub folder: String,
     /// Requests of one client without an answer.
@@ -90,13 +90,13 @@ pub enum AhpOutput {
 
 /// One principal's sessions, for clients that speak AHP.
 pub struct AhpHost {
-    ground: HostGround,
+    settings: HostSettings,
     clients: BTreeMap<u64, AhpClient>,
     sessions: BTreeMap<String, HostedSession>,
     root: RootState,
-    sequence: Sequence,
+    action_log: ActionLog,
     /// Requests to the hub.
-    asked: OutgoingRequests<HubErrand>,
+    hub_requests: OutgoingRequests<HubRequest>,
     /// Clients that wait for sessions to be opened.
     handshakes: Vec<Handshake>,
     /// Folders of sessions, as the agent's list said.
@@ -107,14 +107,14 @@ pub struct AhpHost {
 }
 
 impl AhpHost {
-    pub fn new(ground: HostGround, now_ms: u64) -> Self {
+    pub fn new(settings: HostSettings, now_ms: u64) -> Self {
         Self {
             root: config::root_state(),
-            ground,
+            settings,
             clients: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            sequence: Sequence::new(now_ms),
-            asked: OutgoingRequests::default(),
+            action_log: ActionLog::new(now_ms),
+            hub_requests: OutgoingRequests::default(),
             handshakes: Vec::new(),
             folders: BTreeMap::new(),
             is_in_hub: false,
@@ -143,7 +143,7 @@ impl AhpHost {
     }
 
     /// Sends a request to the hub, which the host joins before its first one.
-    fn ask_hub(&mut self, errand: HubErrand, method: &str, params: &Value) {
+    fn ask_hub(&mut self, request: HubRequest, method: &str, params: &Value) {
         if !self.is_in_hub {
             self.is_in_hub = true;
             self.out.push(AhpOutput::JoinHub);
@@ -151,9 +151,9 @@ impl AhpHost {
                 "protocolVersion": 1,
                 "clientInfo": { "name": "AHP", "version": env!("CARGO_PKG_VERSION") },
             });
-            self.ask_hub(HubErrand::Nothing, "initialize", &hello);
+            self.ask_hub(HubRequest::Nothing, "initialize", &hello);
         }
-        let number = self.asked.register(errand);
+        let number = self.hub_requests.register(request);
         let line = one_message(|out| _ = write::request(out, number, method, params));
         self.out.push(AhpOutput::Hub(line));
     }
@@ -169,37 +169,37 @@ impl AhpHost {
     }
 
     /// What a session did becomes the state of all that see it, in this order.
-    fn emit(&mut self, session: &str, acts: Vec<Act>) {
+    fn emit(&mut self, session: &str, acts: Vec<TreeAction>) {
         for act in acts {
             self.emit_one(session, act);
         }
-        self.tell_summary(session);
+        self.announce_summary(session);
     }
 
-    fn emit_one(&mut self, session: &str, act: Act) {
+    fn emit_one(&mut self, session: &str, act: TreeAction) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         debug_assert!(!matches!(act.action, StateAction::Unknown(_)), "an action has its type: {:?}", act.action);
         if !hosted.reduce(&act) || hosted.is_opening() {
             return;
         }
-        let envelope = self.sequence.envelope(act.tree.channel(session), act.action, act.origin);
-        self.spread(&envelope.0, "action", &envelope.1);
+        let envelope = self.action_log.envelope(act.tree.channel(session), act.action, act.origin);
+        self.broadcast(&envelope.0, "action", &envelope.1);
     }
 
     /// An action on the root's tree.
     fn emit_root(&mut self, action: StateAction) {
         if ahp::reducers::apply_action_to_root(&mut self.root, &action) == ahp::reducers::ReduceOutcome::Applied {
-            let envelope = self.sequence.envelope(Channel::Root, action, None);
-            self.spread(&envelope.0, "action", &envelope.1);
+            let envelope = self.action_log.envelope(Channel::Root, action, None);
+            self.broadcast(&envelope.0, "action", &envelope.1);
         }
     }
 
     /// To all that are subscribed to a channel.
-    fn spread(&mut self, channel: &Channel, method: &str, params: &impl Serialize) {
+    fn broadcast(&mut self, channel: &Channel, method: &str, params: &impl Serialize) {
         let plain = one_message(|out| _ = write::notification(out, method, params));
         for (to, client) in &self.clients {
             if client.subscriptions.contains(channel) {
-                self.out.push(AhpOutput::Send { to: *to, message: client.dialect.speak(&plain) });
+                self.out.push(AhpOutput::Send { to: *to, message: client.uri_style.apply(&plain) });
             }
         }
     }
@@ -207,7 +207,7 @@ impl AhpHost {
     fn send_with(&mut self, to: u64, write: impl FnOnce(&mut Vec<u8>)) {
         let plain = one_message(write);
         if let Some(client) = self.clients.get(&to) {
-            self.out.push(AhpOutput::Send { to, message: client.dialect.speak(&plain) });
+            self.out.push(AhpOutput::Send { to, message: client.uri_style.apply(&plain) });
         }
     }
 }
@@ -218,6 +218,19 @@ fn one_message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     write(&mut line);
     line.pop();
     line.into()
+}
+
+/// Params as a value; none are null.
+fn read_params(raw: Option<&RawValue>) -> Value {
+    raw.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
+}
+
+/// The object with those of the optional members that are there.
+fn with_members<const N: usize>(mut object: Value, optional: [(&str, Option<Value>); N]) -> Value {
+    if let Some(all) = object.as_object_mut() {
+        all.extend(optional.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))));
+    }
+    object
 }
 
 /// As the protocol writes times.

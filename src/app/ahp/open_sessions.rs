@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     AhpHost, annotations,
-    errands::HubErrand,
     hosted_session::{HostedSession, SessionStage},
+    hub_requests::HubRequest,
     time,
 };
 use crate::wire::jsonrpc::message::RpcError;
@@ -16,7 +16,7 @@ impl AhpHost {
         if self.sessions.contains_key(session) {
             return;
         }
-        let hosted = HostedSession::new(session, "", (&time(self.now_ms), self.sequence.last()));
+        let hosted = HostedSession::new(session, "", (&time(self.now_ms), self.action_log.last()));
         self.sessions.insert(session.to_owned(), hosted);
         match self.folders.contains_key(session) {
             true => self.attach_session(session),
@@ -29,7 +29,7 @@ impl AhpHost {
             it.set_folder(cwd);
         }
         self.ask_hub(
-            HubErrand::Attach { session: session.to_owned() },
+            HubRequest::Attach { session: session.to_owned() },
             "_castor/session/attach",
             &json!({ "sessionId": session, "history": true }),
         );
@@ -46,7 +46,7 @@ impl AhpHost {
 
     fn find_folder(&mut self, session: &str, cursor: Option<&str>) {
         let params = cursor.map_or_else(|| json!({}), |it| json!({ "cursor": it }));
-        self.ask_hub(HubErrand::FindFolder { session: session.to_owned() }, "session/list", &params);
+        self.ask_hub(HubRequest::FindFolder { session: session.to_owned() }, "session/list", &params);
     }
 
     pub(super) fn follow_find(&mut self, session: &str, outcome: Result<Value, RpcError>) {
@@ -62,7 +62,7 @@ impl AhpHost {
     fn load_session(&mut self, session: &str) {
         let cwd = self.folders.get(session).cloned().unwrap_or_default();
         let params = json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] });
-        self.ask_hub(HubErrand::Load { session: session.to_owned() }, "session/load", &params);
+        self.ask_hub(HubRequest::Load { session: session.to_owned() }, "session/load", &params);
     }
 
     pub(super) fn follow_load(&mut self, session: &str, outcome: Result<Value, RpcError>) {
@@ -81,12 +81,12 @@ impl AhpHost {
             (0, _) => hosted.end_replayed_turn(),
             (n, Some(turn)) => {
                 // Those that wait behind it are not in the history: their ends are heard, and nothing else of them.
-                hosted.turn.others.push_back(turn);
-                hosted.turn.others.extend((1..n).map(|it| format!("unseen-{it}")));
+                hosted.turn.other_prompts.push_back(turn);
+                hosted.turn.other_prompts.extend((1..n).map(|it| format!("unseen-{it}")));
                 Vec::new()
             }
             (n, None) => {
-                hosted.turn.others.extend((0..n).map(|it| format!("unseen-{it}")));
+                hosted.turn.other_prompts.extend((0..n).map(|it| format!("unseen-{it}")));
                 Vec::new()
             }
         };
@@ -96,7 +96,7 @@ impl AhpHost {
         }
         self.take_options(session, answer);
         let params = json!({ "sessionId": session, "get": [annotations::STATE_KEY] });
-        self.ask_hub(HubErrand::ReadState { session: session.to_owned() }, "_castor/session/state", &params);
+        self.ask_hub(HubRequest::ReadState { session: session.to_owned() }, "_castor/session/state", &params);
     }
 
     pub(super) fn follow_state(&mut self, session: &str, outcome: Result<Value, RpcError>) {
@@ -109,10 +109,9 @@ impl AhpHost {
         hosted.trees.session.annotations = Some(annotations::summary(hosted));
         hosted.stage = SessionStage::Open;
         hosted.idle_since_ms = now;
-        hosted.told = hosted.facts();
+        hosted.announced = hosted.facts();
         self.finish_opening(session);
-        let errand = HubErrand::Checkpoints { session: session.to_owned() };
-        self.ask_hub(errand, "_castor/session/checkpoints", &json!({ "sessionId": session }));
+        self.read_changes(session);
     }
 
     fn fail_opening(&mut self, session: &str) {

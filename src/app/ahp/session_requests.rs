@@ -13,10 +13,10 @@ use super::{
     client_requests::{ClientRefusal, HostCall},
     config,
     content::place_of,
-    errands::{HubErrand, ListPage, WaitingClient},
     hosted_session::{HostedSession, SessionStage},
+    hub_requests::{HubRequest, ListPage, WaitingClient},
     messages::path_of,
-    time,
+    time, with_members,
 };
 use crate::wire::jsonrpc::message::RpcError;
 
@@ -43,11 +43,8 @@ impl ListPage {
 impl AhpHost {
     pub(super) fn list_sessions(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
         let page = ListPage::read(call.params)?;
-        let mut params = json!({});
-        if let (Some(cursor), Some(params)) = (&page.cursor, params.as_object_mut()) {
-            params.insert("cursor".to_owned(), json!(cursor));
-        }
-        self.ask_hub(HubErrand::List { asker: call.asker(), page }, "session/list", &params);
+        let params = with_members(json!({}), [("cursor", page.cursor.as_ref().map(|it| json!(it)))]);
+        self.ask_hub(HubRequest::List { asker: call.asker(), page }, "session/list", &params);
         Ok(())
     }
 
@@ -89,12 +86,12 @@ impl AhpHost {
         let folder = params.working_directories.as_ref().and_then(|it| it.first());
         let cwd = match folder {
             Some(uri) => path_of(uri).ok_or_else(|| ClientRefusal::params("a working directory is a file: URI"))?,
-            None => self.ground.folder.clone(),
+            None => self.settings.folder.clone(),
         };
         let wanted = json!({ "cwd": cwd, "mcpServers": [], "_meta": { "castor": { "sessionId": session } } });
         let config = params.config.filter(|it| !it.is_empty()).map(|it| json!(it));
         self.folders.insert(session.clone(), cwd);
-        self.ask_hub(HubErrand::Create { asker: call.asker(), session, config }, "session/new", &wanted);
+        self.ask_hub(HubRequest::Create { asker: call.asker(), session, config }, "session/new", &wanted);
         Ok(())
     }
 
@@ -113,14 +110,14 @@ impl AhpHost {
             }
         };
         let cwd = self.folders.get(&session).cloned().unwrap_or_default();
-        let mut hosted = HostedSession::new(&session, &cwd, (&time(self.now_ms), self.sequence.last()));
+        let mut hosted = HostedSession::new(&session, &cwd, (&time(self.now_ms), self.action_log.last()));
         hosted.idle_since_ms = self.now_ms;
         self.sessions.insert(session.clone(), hosted);
         self.take_options(&session, &answer);
         match config {
             Some(config) => {
                 let params = json!({ "sessionId": session, "config": config });
-                self.ask_hub(HubErrand::Configure { asker, session }, "_castor/session/update", &params);
+                self.ask_hub(HubRequest::Configure { asker, session }, "_castor/session/update", &params);
             }
             None => self.finish_creation(&asker, &session),
         }
@@ -135,7 +132,7 @@ impl AhpHost {
             Err(it) => {
                 self.sessions.remove(session);
                 self.folders.remove(session);
-                self.ask_hub(HubErrand::Nothing, "session/delete", &json!({ "sessionId": session }));
+                self.ask_hub(HubRequest::Nothing, "session/delete", &json!({ "sessionId": session }));
                 self.finish_opening(session);
                 self.refuse(&asker, &ClientRefusal::of_agent(&it));
             }
@@ -147,7 +144,7 @@ impl AhpHost {
             it.stage = SessionStage::Open;
         }
         self.answer(asker, &Value::Null);
-        self.tell_added(session);
+        self.announce_added(session);
         self.finish_opening(session);
     }
 
@@ -161,7 +158,7 @@ impl AhpHost {
             .is_some_and(|it| it.trees.chat.turns.is_empty() && it.active_turn().is_none() && !it.is_opening());
         let method = if is_empty { "session/delete" } else { "session/archive" };
         let params = json!({ "sessionId": session });
-        self.ask_hub(HubErrand::Dispose { asker: call.asker(), session }, method, &params);
+        self.ask_hub(HubRequest::Dispose { asker: call.asker(), session }, method, &params);
         Ok(())
     }
 
@@ -175,17 +172,17 @@ impl AhpHost {
             client.subscriptions.retain(|it| it.session() != Some(session));
         }
         self.answer(asker, &Value::Null);
-        self.tell_removed(session);
+        self.announce_removed(session);
     }
 
     pub(super) fn resolve_config(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
         let cwd = match call.params["workingDirectory"].as_str() {
             Some(uri) => path_of(uri).ok_or_else(|| ClientRefusal::params("workingDirectory is a file: URI"))?,
-            None => self.ground.folder.clone(),
+            None => self.settings.folder.clone(),
         };
         let wanted = Some(call.params["config"].clone()).filter(Value::is_object);
-        let errand = HubErrand::Resolve { asker: call.asker(), wanted };
-        self.ask_hub(errand, "_castor/options/list", &json!({ "cwd": cwd }));
+        let request = HubRequest::Resolve { asker: call.asker(), wanted };
+        self.ask_hub(request, "_castor/options/list", &json!({ "cwd": cwd }));
         Ok(())
     }
 

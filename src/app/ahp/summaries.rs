@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     AhpHost,
     channel::{Channel, PROVIDER},
-    hosted_session::{Act, HostedSession, SummaryFacts},
+    hosted_session::{HostedSession, SummaryFacts, TreeAction},
     messages::file_uri,
 };
 
@@ -86,21 +86,21 @@ impl AhpHost {
         }
     }
 
-    pub(super) fn tell_added(&mut self, session: &str) {
+    pub(super) fn announce_added(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        hosted.told = hosted.facts();
+        hosted.announced = hosted.facts();
         let params = SessionAddedParams { channel: ROOT_RESOURCE_URI.to_owned(), summary: hosted.summary() };
-        self.spread(&Channel::Root, "root/sessionAdded", &params);
+        self.broadcast(&Channel::Root, "root/sessionAdded", &params);
     }
 
-    pub(super) fn tell_removed(&mut self, session: &str) {
+    pub(super) fn announce_removed(&mut self, session: &str) {
         let session = Channel::Session(session.to_owned()).uri();
         let params = SessionRemovedParams { channel: ROOT_RESOURCE_URI.to_owned(), session };
-        self.spread(&Channel::Root, "root/sessionRemoved", &params);
+        self.broadcast(&Channel::Root, "root/sessionRemoved", &params);
     }
 
     /// After actions: the session's status follows its chat's, and the root's clients learn what is new.
-    pub(super) fn tell_summary(&mut self, session: &str) {
+    pub(super) fn announce_summary(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get_mut(session).filter(|it| !it.is_opening()) else { return };
         let (status, modified_at) = (hosted.trees.chat.status, hosted.trees.chat.modified_at.clone());
         let follows = hosted.trees.session.chats.iter().all(|it| it.status == status && it.modified_at == modified_at);
@@ -109,11 +109,11 @@ impl AhpHost {
             let changes = serde_json::json!({ "status": status, "modifiedAt": modified_at });
             let chat = hosted.chat_uri();
             let action = serde_json::json!({ "type": "session/chatUpdated", "chat": chat, "changes": changes });
-            self.emit_one(session, Act::session(action));
+            self.emit_one(session, TreeAction::session(action));
         }
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        let (before, now) = (std::mem::take(&mut hosted.told), hosted.facts());
-        hosted.told = now.clone();
+        let (before, now) = (std::mem::take(&mut hosted.announced), hosted.facts());
+        hosted.announced = now.clone();
         if before == now {
             return;
         }
@@ -123,7 +123,7 @@ impl AhpHost {
             session: Channel::Session(session.to_owned()).uri(),
             changes,
         };
-        self.spread(&Channel::Root, "root/sessionSummaryChanged", &params);
+        self.broadcast(&Channel::Root, "root/sessionSummaryChanged", &params);
     }
 }
 

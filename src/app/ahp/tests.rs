@@ -17,7 +17,7 @@ use bytes::Bytes;
 use expect_test::expect_file;
 use serde_json::Value;
 
-use super::{AhpHost, AhpInput, AhpOutput, HostGround, channel::Channel};
+use super::{AhpHost, AhpInput, AhpOutput, HostSettings, channel::Channel};
 
 const SCENARIOS: &[(&str, &str)] = &[
     ("scenarios/sessions.txt", include_str!("scenarios/sessions.txt")),
@@ -93,7 +93,7 @@ impl Mirror {
                 }
                 _ => panic!("{channel:?}"),
             };
-            let real: Value = serde_json::from_slice(&client.dialect.speak(&real.unwrap().into())).unwrap();
+            let real: Value = serde_json::from_slice(&client.uri_style.apply(&real.unwrap().into())).unwrap();
             assert_eq!(serde_json::to_value(known).unwrap(), real, "{channel:?} of client {number}");
         }
     }
@@ -107,8 +107,8 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        let ground = HostGround { folder: "/w".to_owned(), max_requests: 3, keep_ms: 1000 };
-        Self { host: AhpHost::new(ground, 0), mirrors: BTreeMap::new(), now_ms: 0 }
+        let settings = HostSettings { folder: "/w".to_owned(), max_requests: 3, keep_ms: 1000 };
+        Self { host: AhpHost::new(settings, 0), mirrors: BTreeMap::new(), now_ms: 0 }
     }
 
     fn step(&mut self, line: &str) -> String {
@@ -138,10 +138,10 @@ impl Run {
             _ => AhpInput::Message { from: number, text: message.as_bytes() },
         };
         let out = self.host.handle(input, self.now_ms);
-        out.into_iter().map(|it| self.shown(it)).collect()
+        out.into_iter().map(|it| self.record(it)).collect()
     }
 
-    fn shown(&mut self, output: AhpOutput) -> String {
+    fn record(&mut self, output: AhpOutput) -> String {
         let text = |it: &[u8]| String::from_utf8(it.to_vec()).unwrap().replace("\"jsonrpc\":\"2.0\",", "");
         let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
         let line = match output {

@@ -1,11 +1,11 @@
 //! The end of a turn: its outcome and what it took, and then what waits for it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     AhpHost,
-    errands::HubErrand,
-    hosted_session::{Act, HostedSession, SessionStage},
+    hosted_session::{HostedSession, SessionStage, TreeAction},
+    with_members,
 };
 use crate::wire::jsonrpc::message::RpcError;
 
@@ -15,7 +15,7 @@ pub enum TurnOutcome<'a> {
     Answer(&'a Value),
     Failed(&'a RpcError),
     /// Of another client's: the stop reason.
-    Told(Option<&'a str>, Option<&'a str>),
+    Reported(Option<&'a str>, Option<&'a str>),
 }
 
 /// Stop reasons that a user would not expect, and what is said of them.
@@ -30,29 +30,29 @@ impl AhpHost {
     pub(super) fn end_prompt(&mut self, session: &str, turn: &str, outcome: &TurnOutcome<'_>) {
         match self.sessions.get(session).is_some_and(|it| it.active_turn() == Some(turn)) {
             true => self.end_turn(session, outcome),
-            false => self.end_draining(session),
+            false => self.end_cancelled(session),
         }
     }
 
     /// The prompt of another client ended, which is the first of those.
     pub(super) fn end_other_prompt(&mut self, session: &str, outcome: &TurnOutcome<'_>) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        match hosted.turn.others.pop_front() {
+        match hosted.turn.other_prompts.pop_front() {
             Some(turn) if hosted.active_turn() == Some(turn.as_str()) => self.end_turn(session, outcome),
             // It was cancelled here before it ran, or while it did.
             Some(turn) => {
                 let gone = json!({ "type": "chat/pendingMessageRemoved", "kind": "queued", "id": turn });
-                self.emit(session, vec![Act::chat(gone)]);
-                self.end_draining(session);
+                self.emit(session, vec![TreeAction::chat(gone)]);
+                self.end_cancelled(session);
             }
-            None => self.end_draining(session),
+            None => self.end_cancelled(session),
         }
     }
 
     /// What was cancelled is over: what comes now is of the turn that runs.
-    pub(super) fn end_draining(&mut self, session: &str) {
+    pub(super) fn end_cancelled(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        hosted.turn.n_draining = hosted.turn.n_draining.saturating_sub(1);
+        hosted.turn.n_cancelled = hosted.turn.n_cancelled.saturating_sub(1);
         self.follow_end(session);
     }
 
@@ -68,7 +68,7 @@ impl AhpHost {
     /// What waits for the end of a turn.
     fn follow_end(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get(session) else { return };
-        if hosted.active_turn().is_none() && hosted.turn.n_draining == 0 && hosted.stage == SessionStage::Open {
+        if hosted.active_turn().is_none() && hosted.turn.n_cancelled == 0 && hosted.stage == SessionStage::Open {
             if hosted.turn.is_stale {
                 self.read_history_anew(session);
             }
@@ -87,44 +87,39 @@ impl AhpHost {
                 continue;
             }
             hosted.stage = SessionStage::Dormant;
-            hosted.turn.n_draining = 0;
-            let others = std::mem::take(&mut hosted.turn.others);
+            hosted.turn.n_cancelled = 0;
+            let others = std::mem::take(&mut hosted.turn.other_prompts);
             let error = RpcError { code: 0, message: why.to_owned(), data: None };
             if hosted.active_turn().is_some_and(|it| others.iter().any(|other| other == it)) {
                 self.end_turn(&session, &TurnOutcome::Failed(&error));
             }
-            let gone =
-                |id: &String| Act::chat(json!({ "type": "chat/pendingMessageRemoved", "kind": "queued", "id": id }));
+            let gone = |id: &String| {
+                TreeAction::chat(json!({ "type": "chat/pendingMessageRemoved", "kind": "queued", "id": id }))
+            };
             self.emit(&session, others.iter().map(gone).collect());
         }
-    }
-
-    /// After an answer: what the session changed in files.
-    fn read_changes(&mut self, session: &str) {
-        let errand = HubErrand::Checkpoints { session: session.to_owned() };
-        self.ask_hub(errand, "_castor/session/checkpoints", &json!({ "sessionId": session }));
     }
 }
 
 impl HostedSession {
-    fn end_acts(&mut self, outcome: &TurnOutcome<'_>, now_ms: u64) -> Vec<Act> {
+    fn end_acts(&mut self, outcome: &TurnOutcome<'_>, now_ms: u64) -> Vec<TreeAction> {
         let Some(turn) = self.active_turn().map(str::to_owned) else { return Vec::new() };
         let duration = now_ms.saturating_sub(self.turn.started_ms);
         let mut res = Vec::new();
         if self.trees.session.activity.is_some() {
-            res.push(Act::session(json!({ "type": "session/activityChanged" })));
+            res.push(TreeAction::session(json!({ "type": "session/activityChanged" })));
         }
         if let Some(usage) = self.usage_of(outcome) {
-            res.push(Act::chat(json!({ "type": "chat/usage", "turnId": turn, "usage": usage })));
+            res.push(TreeAction::chat(json!({ "type": "chat/usage", "turnId": turn, "usage": usage })));
         }
         let (reason, error) = match outcome {
             TurnOutcome::Answer(it) => (it.get("stopReason").and_then(Value::as_str), None),
             TurnOutcome::Failed(it) => (None, Some(it.message.as_str())),
-            TurnOutcome::Told(reason, error) => (*reason, *error),
+            TurnOutcome::Reported(reason, error) => (*reason, *error),
         };
         let words = STOPS.iter().find(|it| Some(it.0) == reason).map(|it| it.1);
         res.extend(words.map(|it| notification_part(&turn, it)));
-        res.push(Act::chat(match (reason, error) {
+        res.push(TreeAction::chat(match (reason, error) {
             (_, Some(why)) => json!({
                 "type": "chat/error", "turnId": turn, "duration": duration,
                 "part": { "kind": "error", "error": { "errorType": "agent", "message": why } },
@@ -139,26 +134,21 @@ impl HostedSession {
     fn usage_of(&self, outcome: &TurnOutcome<'_>) -> Option<Value> {
         let TurnOutcome::Answer(answer) = outcome else { return None };
         let tokens = |name: &str| answer.pointer(&format!("/usage/{name}")).and_then(Value::as_i64);
-        let of_castor =
-            [("context", self.turn.context.clone()), ("cost", answer.pointer("/_meta/castor/cost").cloned())];
-        let of_castor = present(of_castor);
-        let meta = (!of_castor.is_empty()).then(|| json!({ "castor": of_castor }));
-        let members = present([
+        let is_something = |it: &Value| it.as_object().is_some_and(|it| !it.is_empty());
+        let cost = answer.pointer("/_meta/castor/cost").cloned();
+        let of_castor = with_members(json!({}), [("context", self.turn.context.clone()), ("cost", cost)]);
+        let usage = [
             ("inputTokens", tokens("inputTokens").map(Value::from)),
             ("outputTokens", tokens("outputTokens").map(Value::from)),
             ("cacheReadTokens", tokens("cachedReadTokens").map(Value::from)),
-            ("_meta", meta),
-        ]);
-        (!members.is_empty()).then(|| Value::Object(members))
+            ("_meta", Some(of_castor).filter(is_something).map(|it| json!({ "castor": it }))),
+        ];
+        Some(with_members(json!({}), usage)).filter(is_something)
     }
 }
 
-fn present<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
-    members.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect()
-}
-
 /// A message of castor itself in an answer.
-pub fn notification_part(turn: &str, text: &str) -> Act {
+pub fn notification_part(turn: &str, text: &str) -> TreeAction {
     let part = json!({ "kind": "systemNotification", "content": text });
-    Act::chat(json!({ "type": "chat/responsePart", "turnId": turn, "part": part }))
+    TreeAction::chat(json!({ "type": "chat/responsePart", "turnId": turn, "part": part }))
 }

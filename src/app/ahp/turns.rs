@@ -9,9 +9,9 @@ use serde_json::json;
 use super::{
     AhpHost,
     config::{AGENT, OWN_AGENT, agent_named},
-    errands::HubErrand,
-    hosted_session::{Act, HostedSession, SessionStage, Tree},
-    messages, time,
+    hosted_session::{HostedSession, SessionStage, Tree, TreeAction},
+    hub_requests::HubRequest,
+    messages, time, with_members,
 };
 
 impl HostedSession {
@@ -21,25 +21,25 @@ impl HostedSession {
     }
 
     /// A turn begins, and all that belonged to the one before is over.
-    pub fn begin_turn(&mut self, (id, message): (String, Message), queued: Option<String>, now_ms: u64) -> Act {
+    pub fn begin_turn(&mut self, (id, message): (String, Message), queued: Option<String>, now_ms: u64) -> TreeAction {
         self.turn.started_ms = now_ms;
         self.turn.part = None;
         self.turn.calls.clear();
         let started_at = time(now_ms);
         let queued_message_id = queued;
         let action = ChatTurnStartedAction { turn_id: id, started_at, message, queued_message_id, meta: None };
-        Act::new(Tree::Chat, StateAction::ChatTurnStarted(action))
+        TreeAction::new(Tree::Chat, StateAction::ChatTurnStarted(action))
     }
 
     /// What waits and may begin: a prompt of another client that the agent has already, or a message in the queue.
     fn next_waiting(&self) -> Option<(String, Message, bool)> {
         let queue = self.trees.chat.queued_messages.as_deref().unwrap_or_default();
-        let of_others = self.turn.others.front().and_then(|id| queue.iter().find(|it| it.id == *id));
-        if of_others.is_none() && !self.turn.others.is_empty() {
+        let of_others = self.turn.other_prompts.front().and_then(|id| queue.iter().find(|it| it.id == *id));
+        if of_others.is_none() && !self.turn.other_prompts.is_empty() {
             // The agent is at one that was not seen.
             return None;
         }
-        let own = || queue.iter().find(|it| !self.turn.others.contains(&it.id));
+        let own = || queue.iter().find(|it| !self.turn.other_prompts.contains(&it.id));
         let next = of_others.map(|it| (it, true)).or_else(|| own().map(|it| (it, false)))?;
         Some((next.0.id.clone(), next.0.message.clone(), next.1))
     }
@@ -61,7 +61,7 @@ impl AhpHost {
         if hosted.active_turn().is_some() {
             return Err("a turn runs; queue the message, or cancel the turn".to_owned());
         }
-        if !hosted.turn.others.is_empty() {
+        if !hosted.turn.other_prompts.is_empty() {
             return Err("the agent is at the prompt of another client; queue the message".to_owned());
         }
         check_agent(hosted, action.message.agent.as_ref())?;
@@ -78,7 +78,7 @@ impl AhpHost {
     pub(super) fn start_waiting(&mut self, session: &str) {
         let now = self.now_ms;
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        if hosted.active_turn().is_some() || hosted.turn.n_draining > 0 {
+        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 {
             return;
         }
         let Some((id, message, is_running)) = hosted.next_waiting() else { return };
@@ -94,18 +94,18 @@ impl AhpHost {
     pub(super) fn prompt(&mut self, session: &str, turn: &str) {
         let Some(hosted) = self.sessions.get(session) else { return };
         let Some(active) = hosted.trees.chat.active_turn.as_ref().filter(|it| it.id == turn) else {
-            return self.end_draining(session);
+            return self.end_cancelled(session);
         };
         if hosted.stage == SessionStage::Dormant {
             let params = json!({ "sessionId": session, "cwd": hosted.cwd, "mcpServers": [] });
-            let errand = HubErrand::Revive { session: session.to_owned(), turn: turn.to_owned() };
-            return self.ask_hub(errand, "session/resume", &params);
+            let request = HubRequest::Revive { session: session.to_owned(), turn: turn.to_owned() };
+            return self.ask_hub(request, "session/resume", &params);
         }
         let wanted = wanted_agent(hosted, active.message.agent.as_ref());
         if let Some(agent) = wanted {
             let params = json!({ "sessionId": session, "configId": AGENT, "value": agent });
-            let errand = HubErrand::ChooseAgent { session: session.to_owned(), turn: turn.to_owned() };
-            return self.ask_hub(errand, "session/set_config_option", &params);
+            let request = HubRequest::ChooseAgent { session: session.to_owned(), turn: turn.to_owned() };
+            return self.ask_hub(request, "session/set_config_option", &params);
         }
         self.send_prompt(session, turn);
     }
@@ -114,17 +114,13 @@ impl AhpHost {
     pub(super) fn send_prompt(&mut self, session: &str, turn: &str) {
         let Some(hosted) = self.sessions.get(session) else { return };
         let Some(active) = hosted.trees.chat.active_turn.as_ref().filter(|it| it.id == turn) else {
-            return self.end_draining(session);
+            return self.end_cancelled(session);
         };
         let blocks = messages::prompt_of(&active.message, &hosted.trees.annotations);
-        let mut params = json!({ "sessionId": session, "prompt": blocks });
-        if let (Some(meta), Some(params)) =
-            (messages::prompt_meta(active.message.model.as_ref()), params.as_object_mut())
-        {
-            params.insert("_meta".to_owned(), meta);
-        }
-        let errand = HubErrand::Prompt { session: session.to_owned(), turn: turn.to_owned() };
-        self.ask_hub(errand, "session/prompt", &params);
+        let params = json!({ "sessionId": session, "prompt": blocks });
+        let params = with_members(params, [("_meta", messages::prompt_meta(active.message.model.as_ref()))]);
+        let request = HubRequest::Prompt { session: session.to_owned(), turn: turn.to_owned() };
+        self.ask_hub(request, "session/prompt", &params);
     }
 
     /// A client cancels the turn that runs. What the agent still says of it is not shown.
@@ -137,11 +133,11 @@ impl AhpHost {
         if hosted.active_turn() != Some(turn) {
             return Err("that turn does not run".to_owned());
         }
-        hosted.turn.n_draining += 1;
+        hosted.turn.n_cancelled += 1;
         let duration = now.saturating_sub(hosted.turn.started_ms);
         let action = json!({ "type": "chat/turnCancelled", "turnId": turn, "duration": duration });
         self.withdraw_questions(session);
-        self.emit(session, vec![Act::chat(action).by(origin)]);
+        self.emit(session, vec![TreeAction::chat(action).by(origin)]);
         self.notify_hub("session/cancel", &json!({ "sessionId": session }));
         Ok(())
     }

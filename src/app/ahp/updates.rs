@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::{
     config::{self, ConfigOption},
-    hosted_session::{Act, HostedSession, Tree},
+    hosted_session::{HostedSession, Tree, TreeAction},
     messages,
-    turn_book::GrowingPart,
+    turn_progress::GrowingPart,
 };
 
 impl HostedSession {
     /// The actions of one `session/update`.
-    pub fn take_update(&mut self, params: &Value, now_ms: u64) -> Vec<Act> {
+    pub fn take_update(&mut self, params: &Value, now_ms: u64) -> Vec<TreeAction> {
         let Some(update) = params.get("update") else { return Vec::new() };
         let is_history = params.pointer("/_meta/castor/history") == Some(&json!(true));
         if is_history && !self.is_opening() {
@@ -56,7 +56,7 @@ impl HostedSession {
         }
     }
 
-    pub fn take_options(&mut self, options: Vec<ConfigOption>) -> Vec<Act> {
+    pub fn take_options(&mut self, options: Vec<ConfigOption>) -> Vec<TreeAction> {
         self.offer.options = options;
         let Some(config) = &self.trees.session.config else {
             self.trees.session.config = Some(config::session_config(&self.offer.options));
@@ -67,14 +67,14 @@ impl HostedSession {
         if is_same { Vec::new() } else { vec![self.config_act()] }
     }
 
-    fn config_act(&self) -> Act {
+    fn config_act(&self) -> TreeAction {
         let config = config::values(&self.offer.options);
         let action = SessionConfigChangedAction { config, replace: Some(true) };
-        Act::new(Tree::Session, StateAction::SessionConfigChanged(action))
+        TreeAction::new(Tree::Session, StateAction::SessionConfigChanged(action))
     }
 
     /// Text of the running turn: a part of the answer grows, or another one begins.
-    fn take_words(&mut self, update: &Value, is_thought: bool) -> Vec<Act> {
+    fn take_words(&mut self, update: &Value, is_thought: bool) -> Vec<TreeAction> {
         let Some(turn) = self.listening_turn() else { return Vec::new() };
         let text = update.get("content").map(messages::text_of).unwrap_or_default();
         let message = update.get("messageId").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -85,22 +85,22 @@ impl HostedSession {
                 true => StateAction::ChatReasoning(ChatReasoningAction { turn_id, part_id, content, meta }),
                 false => StateAction::ChatDelta(ChatDeltaAction { turn_id, part_id, content, meta }),
             };
-            return vec![Act::new(Tree::Chat, action)];
+            return vec![TreeAction::new(Tree::Chat, action)];
         }
         self.turn.n_parts += 1;
         let id = format!("part-{}", self.turn.n_parts);
         let kind = if is_thought { "reasoning" } else { "markdown" };
         let part = json!({ "kind": kind, "id": id, "content": text });
         self.turn.part = Some(GrowingPart { id, is_thought, message });
-        vec![Act::chat(json!({ "type": "chat/responsePart", "turnId": turn, "part": part }))]
+        vec![TreeAction::chat(json!({ "type": "chat/responsePart", "turnId": turn, "part": part }))]
     }
 
     /// The turn that what comes belongs to.
     pub fn listening_turn(&self) -> Option<String> {
-        self.active_turn().filter(|_| self.turn.n_draining == 0).map(str::to_owned)
+        self.active_turn().filter(|_| self.turn.n_cancelled == 0).map(str::to_owned)
     }
 
-    fn take_user_words(&mut self, update: &Value, castor: Option<&Value>, now_ms: u64) -> Vec<Act> {
+    fn take_user_words(&mut self, update: &Value, castor: Option<&Value>, now_ms: u64) -> Vec<TreeAction> {
         let text = update.get("content").map(messages::text_of).unwrap_or_default();
         let message = update.get("messageId").and_then(Value::as_str).unwrap_or_default();
         if self.is_opening() {
@@ -130,18 +130,18 @@ impl HostedSession {
     }
 
     /// A prompt of another client: it runs, or waits as the agent has it.
-    fn take_other_prompt(&mut self, message: Message, now_ms: u64) -> Vec<Act> {
+    fn take_other_prompt(&mut self, message: Message, now_ms: u64) -> Vec<TreeAction> {
         let id = self.next_turn_id(now_ms);
-        self.turn.others.push_back(id.clone());
-        if self.active_turn().is_none() && self.turn.n_draining == 0 {
+        self.turn.other_prompts.push_back(id.clone());
+        if self.active_turn().is_none() && self.turn.n_cancelled == 0 {
             return vec![self.begin_turn((id, message), None, now_ms)];
         }
         let action = json!({ "type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message });
-        vec![Act::chat(action)]
+        vec![TreeAction::chat(action)]
     }
 
     /// While the history comes: each message of the user begins a turn.
-    fn replay_user_words(&mut self, message: &str, text: String, now_ms: u64) -> Vec<Act> {
+    fn replay_user_words(&mut self, message: &str, text: String, now_ms: u64) -> Vec<TreeAction> {
         if let Some(active) = self.trees.chat.active_turn.as_mut().filter(|it| it.id == message) {
             active.message.text.push_str(&text);
             return Vec::new();
@@ -152,9 +152,9 @@ impl HostedSession {
         res
     }
 
-    pub fn end_replayed_turn(&mut self) -> Vec<Act> {
+    pub fn end_replayed_turn(&mut self) -> Vec<TreeAction> {
         let Some(turn) = self.active_turn().map(str::to_owned) else { return Vec::new() };
-        vec![Act::chat(json!({ "type": "chat/turnComplete", "turnId": turn, "duration": 0 }))]
+        vec![TreeAction::chat(json!({ "type": "chat/turnComplete", "turnId": turn, "duration": 0 }))]
     }
 
     /// When turns of the history were is not known.
@@ -166,32 +166,29 @@ impl HostedSession {
     }
 
     /// What the agent does now, of its own list.
-    fn take_plan(&self, update: &Value) -> Vec<Act> {
+    fn take_plan(&self, update: &Value) -> Vec<TreeAction> {
         let entries = update.get("entries").and_then(Value::as_array);
         let current = entries.into_iter().flatten().find(|it| it["status"] == "in_progress");
         let activity = current.and_then(|it| it.get("content")).and_then(Value::as_str);
         if self.listening_turn().is_none() || self.trees.session.activity.as_deref() == activity {
             return Vec::new();
         }
-        let mut action = json!({ "type": "session/activityChanged" });
-        if let (Some(words), Some(action)) = (activity, action.as_object_mut()) {
-            action.insert("activity".to_owned(), json!(words));
-        }
-        vec![Act::session(action)]
+        let action = json!({ "type": "session/activityChanged" });
+        vec![TreeAction::session(super::with_members(action, [("activity", activity.map(Value::from))]))]
     }
 
-    fn take_title(&mut self, update: &Value) -> Vec<Act> {
+    fn take_title(&mut self, update: &Value) -> Vec<TreeAction> {
         let Some(title) = update.get("title") else { return Vec::new() };
         let title = title.as_str().unwrap_or_default();
         let mut res = Vec::new();
         if title != self.trees.session.title {
-            res.push(Act::session(json!({ "type": "session/titleChanged", "title": title })));
+            res.push(TreeAction::session(json!({ "type": "session/titleChanged", "title": title })));
         }
         if title != self.trees.chat.title {
             // The chat's own title has no action: its summary has.
             title.clone_into(&mut self.trees.chat.title);
             let (chat, changes) = (self.chat_uri(), json!({ "title": title }));
-            res.push(Act::session(json!({ "type": "session/chatUpdated", "chat": chat, "changes": changes })));
+            res.push(TreeAction::session(json!({ "type": "session/chatUpdated", "chat": chat, "changes": changes })));
         }
         res
     }

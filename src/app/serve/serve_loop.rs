@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     app::{
-        ahp::{AhpHost, AhpInput, AhpOutput, HostGround},
+        ahp::{AhpHost, AhpInput, AhpOutput, HostSettings},
         hub::{Hub, HubInput, HubOutput},
         server::event_loop::unix_ms,
     },
@@ -164,7 +164,7 @@ impl ServeLoop {
         let folder = rights.and_then(|it| it.roots.first().cloned()).unwrap_or_else(|| self.ground.cwd.to_string());
         self.principals.entry(principal.to_owned()).or_insert_with(|| {
             let name = if principal.is_empty() { "user" } else { principal };
-            let ground = HostGround { folder, max_requests: limits.hub.requests, keep_ms: limits.grace_ms };
+            let ground = HostSettings { folder, max_requests: limits.hub.requests, keep_ms: limits.grace_ms };
             let ahp = AhpHost::new(ground, now);
             PrincipalState { hub: Hub::new(name, limits.hub), ahp, agent: None, rights: None, idle_since_ms: None }
         })

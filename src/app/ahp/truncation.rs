@@ -1,4 +1,4 @@
-//! Cuts of a conversation: those that a client wants, and those that others made.
+//! Truncation of a conversation: by a client of the host, and by other clients of the agent.
 
 use ahp::ahp_types::{
     actions::{ChatTruncatedAction, StateAction},
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use super::{
     AhpHost,
-    errands::{HubErrand, WantedCut},
-    hosted_session::{Act, HostedSession, Tree},
+    hosted_session::{HostedSession, Tree, TreeAction},
+    hub_requests::{HubRequest, WantedCut},
     messages::command_of,
 };
 use crate::wire::jsonrpc::message::RpcError;
 
 impl AhpHost {
     /// A client cuts the conversation behind a turn. The agent knows messages, so these are read first.
-    pub(super) fn truncate(&mut self, from: u64, session: &str, action: ChatTruncatedAction, act: Act) {
+    pub(super) fn truncate(&mut self, from: u64, session: &str, action: ChatTruncatedAction, act: TreeAction) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        if hosted.active_turn().is_some() || hosted.turn.n_draining > 0 || hosted.turn.user_messages.is_some() {
+        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 || hosted.turn.user_messages.is_some() {
             return self.reject(from, session, act, "a turn runs; cancel it first");
         }
         let turns = &hosted.trees.chat.turns;
@@ -32,11 +32,11 @@ impl AhpHost {
         }
         hosted.turn.user_messages = Some(Vec::new());
         let cut = Box::new(WantedCut { from, act, n_kept });
-        self.read_history(HubErrand::FindCut { session: session.to_owned(), cut }, session);
+        self.read_history(HubRequest::FindCut { session: session.to_owned(), cut }, session);
     }
 
-    fn read_history(&mut self, errand: HubErrand, session: &str) {
-        self.ask_hub(errand, "_castor/session/attach", &json!({ "sessionId": session, "history": true }));
+    fn read_history(&mut self, request: HubRequest, session: &str) {
+        self.ask_hub(request, "_castor/session/attach", &json!({ "sessionId": session, "history": true }));
     }
 
     pub(super) fn follow_find_cut(&mut self, session: &str, cut: WantedCut, outcome: Result<Value, RpcError>) {
@@ -49,8 +49,8 @@ impl AhpHost {
             (Ok(_), None) => self.reject(from, session, act, "the agent has no such message any more"),
             (Ok(_), Some(message)) => {
                 let order = json!({ "sessionId": session, "messageId": message, "what": "conversation" });
-                let errand = HubErrand::Apply { from, session: session.to_owned(), act: Box::new(act) };
-                self.ask_hub(errand, "_castor/session/rewind", &order);
+                let request = HubRequest::Apply { from, session: session.to_owned(), act: Box::new(act) };
+                self.ask_hub(request, "_castor/session/rewind", &order);
             }
         }
     }
@@ -60,7 +60,7 @@ impl AhpHost {
     pub(super) fn note_rewound(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         hosted.turn.is_stale = true;
-        if hosted.active_turn().is_none() && hosted.turn.n_draining == 0 {
+        if hosted.active_turn().is_none() && hosted.turn.n_cancelled == 0 {
             self.read_history_anew(session);
         }
     }
@@ -70,7 +70,7 @@ impl AhpHost {
         hosted.turn.is_stale = false;
         if hosted.turn.user_messages.is_none() {
             hosted.turn.user_messages = Some(Vec::new());
-            self.read_history(HubErrand::ReadAnew { session: session.to_owned() }, session);
+            self.read_history(HubRequest::ReadAnew { session: session.to_owned() }, session);
         }
     }
 
@@ -87,7 +87,7 @@ impl AhpHost {
             return;
         }
         let turn_id = n_kept.checked_sub(1).and_then(|it| turns.get(it)).map(|it| it.id.clone());
-        let cut = Act::new(Tree::Chat, StateAction::ChatTruncated(ChatTruncatedAction { turn_id }));
+        let cut = TreeAction::new(Tree::Chat, StateAction::ChatTruncated(ChatTruncatedAction { turn_id }));
         self.emit(session, vec![cut]);
     }
 }

@@ -1,4 +1,4 @@
-//! URIs as a client writes them: some make those of sessions and chats of the agent's name, and know no others.
+//! How a client writes URIs: some make those of sessions and chats of the agent's name, and know no others.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -10,14 +10,14 @@ const MEMBERS: &[&str] = &["channel", "resource", "defaultChat", "session", "cha
 
 /// What a client was seen to write; by default the protocol's own URIs.
 #[derive(Debug, Default)]
-pub struct Dialect {
+pub struct UriStyle {
     /// Sessions are `castor:/ID`.
     names_provider: bool,
     /// Chats have URIs made of their session's, below this authority.
     derives_chats: Option<String>,
 }
 
-impl Dialect {
+impl UriStyle {
     pub fn note(&mut self, uri: &str) {
         self.names_provider |= provider_session(uri).is_some();
         if let Some((authority, _)) = derived_chat(uri) {
@@ -26,8 +26,8 @@ impl Dialect {
         }
     }
 
-    /// The message in the client's words.
-    pub fn speak(&self, message: &Bytes) -> Bytes {
+    /// The message with URIs as this client writes them.
+    pub fn apply(&self, message: &Bytes) -> Bytes {
         if !self.names_provider {
             return message.clone();
         }

@@ -1,4 +1,4 @@
-//! Facts about turns that are in no tree of AHP: the part that grows, calls, and prompts of other clients.
+//! How far the turns of a session are, where no tree of AHP says it: the part that grows, calls, prompts of other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::open_question::OpenQuestion;
 use crate::wire::jsonrpc::message::RequestId;
 
-/// What is known of turns beside the tree.
+/// What the host knows of a session's turns beside the chat's tree.
 #[derive(Default)]
-pub struct TurnBook {
+pub struct TurnProgress {
     pub started_ms: u64,
     /// The part of the answer that grows.
     pub part: Option<GrowingPart>,
     pub n_parts: u64,
     pub n_turns: u64,
     pub calls: BTreeMap<String, CallFacts>,
-    /// How many prompts end before what comes belongs to the turn that runs: those before it were cancelled.
-    pub n_draining: usize,
+    /// Cancelled prompts that the agent has not ended yet: what comes until then is theirs, and not shown.
+    pub n_cancelled: usize,
     /// Prompts of other clients of the hub, by their turns: the first one runs.
-    pub others: VecDeque<String>,
+    pub other_prompts: VecDeque<String>,
     /// Blocks of one of these that is not whole yet.
     pub blocks: Vec<String>,
     /// How full the context is, and what the session cost.

@@ -1,8 +1,8 @@
-//! Requests of the AHP host to the hub: each has an errand, which says what follows from the answer.
+//! Requests of the AHP host to the hub that have no answer yet, each with what the answer is needed for.
 
 use serde_json::Value;
 
-use super::hosted_session::Act;
+use super::hosted_session::TreeAction;
 use crate::wire::jsonrpc::message::RequestId;
 
 /// A request of a client that is answered when the hub answers.
@@ -12,8 +12,8 @@ pub struct WaitingClient {
     pub id: RequestId,
 }
 
-/// What follows from the answer to a request of the host.
-pub enum HubErrand {
+/// A request of the host, by what follows from its answer.
+pub enum HubRequest {
     Nothing,
     /// A session begins, with options that its client chose.
     Create {
@@ -63,7 +63,7 @@ pub enum HubErrand {
     Apply {
         from: u64,
         session: String,
-        act: Box<Act>,
+        act: Box<TreeAction>,
     },
     List {
         asker: WaitingClient,
@@ -103,7 +103,7 @@ pub enum HubErrand {
 /// A cut that a client wants.
 pub struct WantedCut {
     pub from: u64,
-    pub act: Act,
+    pub act: TreeAction,
     /// How many turns stay.
     pub n_kept: usize,
 }

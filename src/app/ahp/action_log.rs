@@ -1,4 +1,4 @@
-//! The host's sequence: each action gets the next number, and the latest are kept for clients that come back.
+//! The latest actions of the host, each with the next number: a client that comes back gets those that it missed.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const KEPT: usize = 4 << 20;
 /// An action with its number, and the channel that it belongs to.
 pub type NumberedAction = (Channel, Box<RawValue>);
 
-pub struct Sequence {
+pub struct ActionLog {
     last: u64,
     kept: VecDeque<(u64, NumberedAction)>,
     bytes: usize,
@@ -24,7 +24,7 @@ pub struct Sequence {
     gone: u64,
 }
 
-impl Sequence {
+impl ActionLog {
     pub fn new(now_ms: u64) -> Self {
         let last = now_ms.saturating_mul(A_MILLISECOND);
         Self { last, kept: VecDeque::new(), bytes: 0, gone: last }
@@ -67,16 +67,16 @@ impl Sequence {
 mod tests {
     use ahp::ahp_types::actions::{SessionTitleChangedAction, StateAction};
 
-    use super::{Channel, KEPT, Sequence};
+    use super::{ActionLog, Channel, KEPT};
 
-    fn push(it: &mut Sequence, length: usize) {
+    fn push(it: &mut ActionLog, length: usize) {
         let action = SessionTitleChangedAction { title: "x".repeat(length) };
         it.envelope(Channel::Session("s".into()), StateAction::SessionTitleChanged(action), None);
     }
 
     #[test]
     fn what_is_kept_is_replayed_and_a_gap_is_known() {
-        let mut it = Sequence::new(5);
+        let mut it = ActionLog::new(5);
         let first = it.last();
         (0..3).for_each(|_| push(&mut it, 1));
         assert_eq!(it.last(), first + 3);

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::{
     AhpHost,
     calls::file_edit,
-    hosted_session::{Act, HostedSession, Tree},
+    hosted_session::{HostedSession, Tree, TreeAction},
     open_question::{OpenQuestion, QuestionOption, key},
+    with_members,
 };
 use crate::wire::jsonrpc::message::RequestId;
 
@@ -60,7 +61,7 @@ impl AhpHost {
                 json!({ "kind": "chatInput", "id": key(id), "chat": chat, "request": request })
             }
         };
-        self.emit(session, vec![Act::session(json!({ "type": "session/inputNeededSet", "request": request }))]);
+        self.emit(session, vec![TreeAction::session(json!({ "type": "session/inputNeededSet", "request": request }))]);
     }
 
     /// A client confirms or denies a call.
@@ -80,7 +81,7 @@ impl AhpHost {
         let (id, question) = self.question_of(session, is_it)?;
         let option = question.option(action.selected_option_id.as_deref(), action.approved);
         let option = option.ok_or_else(|| "the question has no such option".to_owned())?.id.clone();
-        let act = Act::new(Tree::Chat, StateAction::ChatToolCallConfirmed(action)).by(origin);
+        let act = TreeAction::new(Tree::Chat, StateAction::ChatToolCallConfirmed(action)).by(origin);
         self.emit(session, vec![act]);
         self.answer_hub(&id, &json!({ "outcome": { "outcome": "selected", "optionId": option } }));
         self.close_question(session, &id);
@@ -116,7 +117,7 @@ impl AhpHost {
                 None => json!({ "outcome": "cancelled" }),
             },
         };
-        self.emit(session, vec![Act::new(Tree::Chat, StateAction::ChatInputCompleted(action)).by(origin)]);
+        self.emit(session, vec![TreeAction::new(Tree::Chat, StateAction::ChatInputCompleted(action)).by(origin)]);
         self.answer_hub(&id, &json!({ "outcome": outcome }));
         self.close_question(session, &id);
         Ok(())
@@ -135,7 +136,10 @@ impl AhpHost {
     fn close_question(&mut self, session: &str, id: &RequestId) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         if hosted.questions.remove(id).is_some() {
-            self.emit(session, vec![Act::session(json!({ "type": "session/inputNeededRemoved", "id": key(id) }))]);
+            self.emit(
+                session,
+                vec![TreeAction::session(json!({ "type": "session/inputNeededRemoved", "id": key(id) }))],
+            );
         }
     }
 
@@ -172,27 +176,22 @@ impl AhpHost {
 }
 
 impl HostedSession {
-    fn ask_approval(&mut self, question: &OpenQuestion, call: &Value) -> Act {
-        let mut action = self.ready_action(&question.turn, &question.call);
+    fn ask_approval(&mut self, question: &OpenQuestion, call: &Value) -> TreeAction {
         let contents = call.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
         let reasons = contents.iter().filter_map(|it| it.pointer("/content/text")).filter_map(Value::as_str);
         let reasons: Vec<&str> = reasons.collect();
         let edits: Vec<Value> = contents.iter().filter_map(|it| file_edit(&mut self.contents, &self.id, it)).collect();
-        if let Some(action) = action.as_object_mut() {
-            let options = question.options.iter().map(|it| {
-                let kind = if it.allows() { "approve" } else { "deny" };
-                json!({ "id": it.id, "label": it.name, "kind": kind })
-            });
-            action.insert("options".to_owned(), options.collect());
-            action.insert("editable".to_owned(), json!(false));
-            if !reasons.is_empty() {
-                action.insert("confirmationTitle".to_owned(), json!(reasons.join("\n")));
-            }
-            if !edits.is_empty() {
-                action.insert("edits".to_owned(), json!({ "items": edits }));
-            }
-        }
-        Act::chat(action)
+        let options = question.options.iter().map(|it| {
+            let kind = if it.allows() { "approve" } else { "deny" };
+            json!({ "id": it.id, "label": it.name, "kind": kind })
+        });
+        let members = [
+            ("options", Some(options.collect())),
+            ("editable", Some(json!(false))),
+            ("confirmationTitle", (!reasons.is_empty()).then(|| json!(reasons.join("\n")))),
+            ("edits", (!edits.is_empty()).then(|| json!({ "items": edits }))),
+        ];
+        TreeAction::chat(with_members(self.ready_action(&question.turn, &question.call), members))
     }
 
     /// What a client chose before it completed the request.
@@ -235,7 +234,7 @@ fn read_question(params: &Value, turn: &str) -> Option<OpenQuestion> {
     })
 }
 
-fn input_request(question: &OpenQuestion, id: &RequestId, call: &Value) -> Act {
+fn input_request(question: &OpenQuestion, id: &RequestId, call: &Value) -> TreeAction {
     let words = call.pointer("/content/0/content/text").and_then(Value::as_str);
     let title = call.get("title").and_then(Value::as_str).unwrap_or_default();
     let options: Vec<Value> = question.options.iter().map(|it| json!({ "id": it.id, "label": it.name })).collect();
@@ -245,29 +244,25 @@ fn input_request(question: &OpenQuestion, id: &RequestId, call: &Value) -> Act {
             { "kind": "single-select", "id": QUESTION, "message": title, "required": true, "options": options },
         ],
     });
-    Act::chat(json!({ "type": "chat/inputRequested", "request": request }))
+    TreeAction::chat(json!({ "type": "chat/inputRequested", "request": request }))
 }
 
-fn confirmed_elsewhere(question: &OpenQuestion, chosen: Option<&QuestionOption>) -> Act {
+fn confirmed_elsewhere(question: &OpenQuestion, chosen: Option<&QuestionOption>) -> TreeAction {
     let approved = chosen.is_some_and(QuestionOption::allows);
-    let mut action = json!({
+    let action = json!({
         "type": "chat/toolCallConfirmed", "turnId": question.turn, "toolCallId": question.call, "approved": approved,
     });
-    if let Some(action) = action.as_object_mut() {
-        match approved {
-            true => action.insert("confirmed".to_owned(), json!("user-action")),
-            false => action.insert("reason".to_owned(), json!("denied")),
-        };
-        if let Some(it) = chosen {
-            action.insert("selectedOptionId".to_owned(), json!(it.id));
-        }
-    }
-    Act::chat(action)
+    let members = [
+        ("confirmed", approved.then(|| json!("user-action"))),
+        ("reason", (!approved).then(|| json!("denied"))),
+        ("selectedOptionId", chosen.map(|it| json!(it.id))),
+    ];
+    TreeAction::chat(with_members(action, members))
 }
 
-fn input_answered_elsewhere(question: &OpenQuestion, id: &RequestId, chosen: Option<&QuestionOption>) -> Act {
+fn input_answered_elsewhere(question: &OpenQuestion, id: &RequestId, chosen: Option<&QuestionOption>) -> TreeAction {
     let request = question.input_id(id);
-    Act::chat(match chosen {
+    TreeAction::chat(match chosen {
         Some(it) => json!({
             "type": "chat/inputCompleted", "requestId": request, "response": "accept",
             "answers": { QUESTION: { "state": "submitted", "value": { "kind": "selected", "value": it.id } } },
