@@ -28,6 +28,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (1, "_castor/tools/list"),
     (1, "_castor/options/list"),
     (1, "_castor/mcp/servers"),
+    (1, "_castor/tools/list"),
     (6, "_castor/session/rewind"),
     (4, "_castor/session/state"),
     (2, "_castor/session/subscribe"),
@@ -285,6 +286,7 @@ impl Client {
                 };
                 json!({"prompt": prompt(dice), "_meta": {"castor": options}})
             }
+            "session/prompt" if dice.one_in(24) => json!({"prompt": [], "_meta": {"castor": {"resume": true}}}),
             "session/prompt" => json!({"prompt": prompt(dice)}),
             // A turn that begins by itself is none of the watch's requests.
             "_session/steering" => {

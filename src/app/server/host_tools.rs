@@ -6,7 +6,7 @@ use crate::{
     base::{
         content::{HostAnswer, HostResult, Part},
         endings::CALL_INTERRUPTED,
-        host_tools::HostTools,
+        host_tools::{HostExecution, HostTools},
         tool::ToolCall,
     },
     engine::{scheduler::Toolbox, session::Session},
@@ -16,8 +16,10 @@ use crate::{
 /// # Errors
 /// For the client: it did not say that it runs tools.
 pub fn check_capability(client: Option<&Client>, host: &HostTools) -> Result<(), ErrorObjectOwned> {
-    let runs_tools = client.is_some_and(|it| it.features.host_tools);
-    if runs_tools || host.is_empty() {
+    let runs = client.and_then(|it| it.features.host_tools);
+    let is_more =
+        runs == Some(HostExecution::Declared) && host.execution.is_some_and(|it| it != HostExecution::Declared);
+    if host.is_empty() || runs.is_some() && !is_more {
         return Ok(());
     }
     let why = "_meta.castor: tools and hostToolExecution are for clients that run tools";
@@ -27,7 +29,7 @@ pub fn check_capability(client: Option<&Client>, host: &HostTools) -> Result<(),
 /// The results of calls that another client's host still owes, for a client that runs no tools: else the session could not
 /// continue.
 pub fn interrupted_results(client: Option<&Client>, session: &Session) -> Vec<HostResult> {
-    if session.is_busy() || client.is_some_and(|it| it.features.host_tools) {
+    if session.is_busy() || client.is_some_and(|it| it.features.host_tools == Some(HostExecution::All)) {
         return Vec::new();
     }
     let interrupted = |it: ToolCall| {

@@ -181,7 +181,10 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     if content.parts.is_empty() && foreground::version(state.client.as_ref()) == AcpVersion::V2 {
         return Err(error::invalid_params("prompt is empty; the answer names a message, so say something"));
     }
-    check_message(&state.sessions, &id, &content)?;
+    match options.resumes() {
+        true => check_resume(live_session(state, &id)?, &content)?,
+        false => check_message(&state.sessions, &id, &content)?,
+    }
     content.options = Box::new(prompt_options(state, &id, options)?);
     let live = live_session(state, &id)?;
     if content.results.is_empty() {
@@ -196,6 +199,17 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     definitions::refresh(state, &id, &content.parts);
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
+}
+
+/// Only a turn that ended without an answer can be resumed, and nothing is said to the model.
+fn check_resume(live: &LiveSession, content: &PromptContent) -> Result<(), ErrorObjectOwned> {
+    let is_empty = content.parts.is_empty() && content.results.is_empty();
+    match (live.session.is_busy(), is_empty, live.session.record().awaits_answer()) {
+        (true, ..) => Err(error::busy("the session is busy with a prompt", "Wait for its end.")),
+        (_, false, _) => Err(error::invalid_params("_meta.castor.resume: the prompt has content; leave it empty")),
+        (_, _, false) => Err(error::invalid_params("_meta.castor.resume: the last turn has its answer; send a prompt")),
+        _ => Ok(()),
+    }
 }
 
 /// What a prompt has for itself, if that may be now.

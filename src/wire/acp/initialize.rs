@@ -20,6 +20,7 @@ use crate::{
         check::ClientPolicy,
         event::EVENTS_VERSION,
         hook::{Hook, POINTS},
+        host_tools::HostExecution,
     },
     wire::acp::{
         air::AirFeatures,
@@ -107,8 +108,8 @@ pub struct ClientFeatures {
     pub subagents: bool,
     /// Wants to know which stream a prompt begins.
     pub streams: bool,
-    /// Runs tools that it declares.
-    pub host_tools: bool,
+    /// The most that it may run of the calls.
+    pub host_tools: Option<HostExecution>,
     /// Wants each AgentEvent as `_castor/session/event`.
     pub events: bool,
     pub drafts: DraftFeatures,
@@ -151,6 +152,14 @@ impl Client {
     }
 }
 
+fn read_host_tools(value: &Value) -> Option<HostExecution> {
+    match value {
+        Value::Bool(true) => Some(HostExecution::All),
+        Value::String(it) if it == "declared" => Some(HostExecution::Declared),
+        _ => None,
+    }
+}
+
 /// Reads the params of initialize.
 ///
 /// # Errors
@@ -177,7 +186,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             stats: flag("stats") == Some(true),
             subagents: caps.subagents.is_some(),
             streams: flag("streams") == Some(true),
-            host_tools: flag("hostTools") == Some(true),
+            host_tools: ours.and_then(|it| it.get("hostTools")).and_then(read_host_tools),
             events: flag("events") == Some(true),
             drafts: DraftFeatures {
                 workspace_trust: flag("workspaceTrust") == Some(true),

@@ -134,14 +134,29 @@ struct OwnClientMeta {
     stats: Option<bool>,
     /// True: a notification, and the answer to a prompt, say which stream of events is the prompt's.
     streams: Option<bool>,
-    /// True: the client runs tools that it declares.
-    host_tools: Option<bool>,
+    /// True: the client runs tools that it declares, or all; `declared`: no others.
+    host_tools: Option<HostToolsParam>,
     /// The points at which castor asks with `_castor/intercept`, in this order.
     intercepts: Option<Vec<InterceptorParam>>,
     /// castor asks with `_castor/policy/evaluate` before calls.
     policy: Option<ClientPolicyParam>,
     /// True: answers that open a session have `workspaceTrust`, and castor does not ask about the folder.
     workspace_trust: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+enum HostToolsParam {
+    Runs(bool),
+    Only(DeclaredTools),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "read leniently, member by member")]
+enum DeclaredTools {
+    Declared,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -38,6 +38,8 @@ pub struct PromptOptionsParams {
     tools: Option<Vec<Value>>,
     /// Which calls the client runs.
     host_tool_execution: Option<HostExecution>,
+    /// True: the prompt is empty, and the model goes on where the last turn failed.
+    resume: Option<bool>,
     /// Of all calls that the prompt before ended with.
     #[schemars(with = "Option<Vec<ToolResultParams>>")]
     tool_results: Option<Vec<Value>>,
@@ -82,6 +84,11 @@ impl PromptOptionsParams {
         res.host.execution = self.host_tool_execution;
         res.host.check().map_err(wrong)?;
         Ok(res)
+    }
+
+    /// Whether the prompt says nothing new.
+    pub fn resumes(&self) -> bool {
+        self.resume == Some(true)
     }
 
     /// The results that the prompt brings.
