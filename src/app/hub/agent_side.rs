@@ -5,7 +5,10 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{AgentState, Errand, ForwardedRequest, Hub, SharedQuestion, envelope, envelope::Address};
 use crate::wire::{
-    acp::events::{EVENT, STREAM_STARTED},
+    acp::{
+        events::{EVENT, STREAM_STARTED},
+        host_tools,
+    },
     jsonrpc::{
         error,
         message::{self, Message, RequestId},
@@ -16,7 +19,7 @@ use crate::wire::{
 /// What the hub can show in the name of all its connections. Questions come as options and warnings as thoughts: there is
 /// no client that cannot show those. Files and terminals are those of the agent's machine.
 fn own_capabilities() -> Value {
-    json!({ "_meta": { "castor": { "rewind": true, "stats": true, "streams": true } } })
+    json!({ "_meta": { "castor": { "rewind": true, "stats": true, "streams": true, "hostTools": "declared" } } })
 }
 
 impl Hub {
@@ -100,9 +103,15 @@ impl Hub {
         let Some(shared) = self.sessions.get(&session) else {
             return self.tell_agent(|out| write::error(out, &id, &error::method_not_found(method, 1)));
         };
-        let asked = shared.attached.clone();
+        // A call of a tool is no question to the user: the host knows which of its clients has the tool.
+        let is_call = method == host_tools::CALL;
+        let is_host = |it: &u64| self.connections.get(it).is_some_and(|it| it.is_host);
+        let asked: Vec<u64> = shared.attached.iter().copied().filter(|it| !is_call || is_host(it)).collect();
+        if is_call && asked.is_empty() {
+            return self.tell_agent(|out| write::error(out, &id, &error::method_not_found(method, 1)));
+        }
         asked.iter().for_each(|it| self.send(*it, line.clone()));
-        self.questions.insert(id, SharedQuestion { session, asked, message: line.clone() });
+        self.questions.insert(id, SharedQuestion { session, asked, message: line.clone(), is_call });
     }
 
     /// The agent does not wait for the answer any more.

@@ -133,6 +133,9 @@ impl Hub {
         }
         let Some(question) = self.questions.remove(&id) else { return };
         self.touch(&question.session);
+        if question.is_call {
+            return self.tell_agent(|out| envelope::write_answer(out, &id, &answer));
+        }
         let outcome = answer.as_ref().ok().and_then(|it| serde_json::from_str::<Value>(it.get()).ok());
         let chosen = outcome.as_ref().and_then(|it| it.pointer("/outcome/optionId")).and_then(Value::as_str);
         let by = self.name_client(from);

@@ -71,6 +71,10 @@ impl Hub {
         if OF_HUB.contains(&call.method) {
             return self.refuse(call.from, &call.id, &error::method_not_found(call.method, 1));
         }
+        if !client.is_host && envelope::brings_tools(call.params) {
+            let why = "_meta.castor: tools and hostToolExecution need an agent of your own";
+            return self.refuse(call.from, &call.id, &error::invalid_params(why));
+        }
         let Some(call) = self.wait_for_wake(call) else { return };
         match ROUTES.iter().find(|it| it.0 == call.method) {
             Some((_, route)) => route(self, call),

@@ -48,6 +48,18 @@ pub fn read<T: DeserializeOwned + Default>(params: Option<&RawValue>) -> T {
     params.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
 }
 
+/// Whether a client declares tools that it runs itself; names of the agent's tools are none.
+pub fn brings_tools(params: Option<&RawValue>) -> bool {
+    // Most messages say nothing of the kind, and need not be read for it.
+    if !params.is_some_and(|it| it.get().contains("\"tools\"") || it.get().contains("\"hostToolExecution\"")) {
+        return false;
+    }
+    let params: Value = read(params);
+    let Some(own) = params.pointer("/_meta/castor") else { return false };
+    let tools = own.get("tools").and_then(Value::as_array);
+    tools.is_some_and(|it| it.iter().any(Value::is_object)) || own.get("hostToolExecution").is_some()
+}
+
 /// The same params with another value at a place.
 pub fn with_field(params: Option<&RawValue>, name: &str, value: &impl Serialize) -> Map<String, Value> {
     let mut res: Map<String, Value> = read(params);

@@ -164,6 +164,15 @@ struct SharedQuestion {
     /// Connections that have it before their user.
     asked: Vec<u64>,
     message: Bytes,
+    /// It is a call of a tool, which the host's client runs.
+    is_call: bool,
+}
+
+impl SharedQuestion {
+    /// Whether a connection that joins the session is asked, too.
+    fn is_open_to(&self, session: &str, number: u64) -> bool {
+        self.session == session && !self.is_call && !self.asked.contains(&number)
+    }
 }
 
 impl Hub {

@@ -77,7 +77,7 @@ impl Hub {
     /// Questions without an answer are put to one that came later.
     pub(super) fn ask_again(&mut self, session: &str, number: u64) {
         let mut messages = Vec::new();
-        for it in self.questions.values_mut().filter(|it| it.session == session && !it.asked.contains(&number)) {
+        for it in self.questions.values_mut().filter(|it| it.is_open_to(session, number)) {
             it.asked.push(number);
             messages.push(it.message.clone());
         }
