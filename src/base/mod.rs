@@ -41,6 +41,7 @@ pub mod prompt_stats;
 pub mod question;
 pub mod quota;
 pub mod rewind;
+pub mod root_files;
 pub mod sampling;
 pub mod sandbox;
 pub mod saved_memory;

@@ -12,6 +12,8 @@ pub mod parallel;
 mod private;
 #[cfg(unix)]
 mod real;
+#[cfg(unix)]
+pub mod root_files;
 mod tree;
 mod worktrees;
 

@@ -127,6 +127,11 @@ impl DirFd {
         remove_dir(self.fd(), name)
     }
 
+    /// The same for what lies below.
+    pub fn remove_tree_at(&self, path: &[u8]) -> io::Result<()> {
+        self.at(path, |dir, name| Self(dir.try_clone_to_owned()?).remove_tree(name))
+    }
+
     /// Removes a folder in which no file is.
     pub fn remove_empty(&self, path: &[u8]) -> io::Result<()> {
         if !self.stat(path)?.is_some_and(|it| file_type(&it).is_dir()) {
@@ -263,6 +268,11 @@ pub fn remove(dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
 /// Removes an empty folder.
 pub fn remove_dir(dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
     Ok(at::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Moves; what stood there goes.
+pub fn rename(from: (BorrowedFd, &[u8]), to: (BorrowedFd, &[u8])) -> io::Result<()> {
+    Ok(at::renameat(from.0, from.1, to.0, to.1)?)
 }
 
 /// Moves what must not take the place of anything.

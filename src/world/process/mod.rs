@@ -12,18 +12,22 @@ pub mod server_process;
 pub mod surroundings;
 mod table;
 mod terminal;
+mod typed_terminal;
 
 use std::{
     io,
-    os::{fd::OwnedFd, unix::process::ExitStatusExt},
+    os::{
+        fd::{BorrowedFd, OwnedFd},
+        unix::process::ExitStatusExt,
+    },
     process::{ExitStatus, Stdio},
     sync::Arc,
     time::Duration,
 };
 
 use nix::{
-    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
-    pty::{OpenptyResult, Winsize, openpty},
+    fcntl::{FcntlArg, FdFlag, fcntl},
+    pty::Winsize,
     sys::signal::{SigHandler, Signal, signal},
 };
 use tokio::{
@@ -42,6 +46,7 @@ pub use groups::Groups;
 pub use pipes::{PipedProcess, ProcessGuard};
 use sandbox::{AfterSpawn, Placeholders, Quarantine};
 pub use terminal::OwnTerminal;
+pub use typed_terminal::TerminalKeys;
 
 /// How much is read at once: a pipe holds no more than this by default.
 const READ_SIZE: usize = 64 * 1024;
@@ -73,6 +78,8 @@ pub enum Stdin {
     Null,
     /// Take the writing end with [`Child::take_stdin`]; dropping it is the end of the file.
     Piped,
+    /// The terminal that it prints to, which is its controlling terminal.
+    Terminal,
 }
 
 enum State {
@@ -117,11 +124,7 @@ impl Spawn<'_> {
     /// It is no controlling terminal: nobody could type there, so a program that opens `/dev/tty` to ask for a
     /// password must fail at once instead of waiting; and children that it leaves behind get no SIGHUP at its end.
     pub fn start_in_pty(&self, groups: &Groups) -> io::Result<Child> {
-        let OpenptyResult { master, slave } = openpty(Some(&PTY_SIZE), None)?;
-        for it in [&master, &slave] {
-            fcntl(it, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-        }
-        fcntl(&master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let (master, slave) = typed_terminal::open_pty(PTY_SIZE)?;
         // Only reading is done here, and for that a terminal is as good as a pipe; its end is EIO.
         let pipe = pipe::Receiver::from_owned_fd_unchecked(master)?;
         self.start_with(pipe, slave, groups)
@@ -146,7 +149,11 @@ impl Spawn<'_> {
 
     fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, AfterSpawn<'_>)> {
         let (mut res, rest) = self.bare_command(mark)?;
-        res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
+        res.stdin(match self.stdin {
+            Stdin::Null => Stdio::null(),
+            Stdin::Piped => Stdio::piped(),
+            Stdin::Terminal => output.try_clone()?.into(),
+        });
         res.stdout(output.try_clone()?).stderr(output);
         Ok((res, rest))
     }
@@ -170,8 +177,9 @@ impl Spawn<'_> {
         if self.confined.is_some() || surroundings::is_inside() {
             res.env(surroundings::VARIABLE, "1");
         }
-        // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
-        unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };
+        let is_typed = self.stdin == Stdin::Terminal;
+        // SAFETY: runs between fork and exec; `prepare_child` makes system calls only and touches no memory of ours.
+        unsafe { res.pre_exec(move || prepare_child(life.as_ref(), is_typed)) };
         Ok((res, rest))
     }
 }
@@ -290,7 +298,7 @@ fn spawn_child(mut command: Command, rest: AfterSpawn<'_>) -> io::Result<(tokio:
 }
 
 /// What the new process does before it becomes the program. Only async-signal-safe calls here.
-fn prepare_child(life: Option<&OwnedFd>) -> io::Result<()> {
+fn prepare_child(life: Option<&OwnedFd>, is_typed: bool) -> io::Result<()> {
     // Ours close by themselves, but not those that castor was started with: an editor's sockets and locks.
     #[cfg(target_os = "linux")]
     // SAFETY: marks descriptors, by number; an old kernel knows no such call and does nothing.
@@ -307,6 +315,10 @@ fn prepare_child(life: Option<&OwnedFd>) -> io::Result<()> {
     // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the editor's
     // screen, and ask there for a password.
     nix::unistd::setsid()?;
+    if is_typed {
+        // SAFETY: its standard input is there by now, and stays.
+        rustix::process::ioctl_tiocsctty(unsafe { BorrowedFd::borrow_raw(0) })?;
+    }
     // Editors that are closed in a hurry kill castor, which then cannot end anybody.
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
