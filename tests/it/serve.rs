@@ -3,6 +3,8 @@
 
 mod ahp_client;
 mod ahp_host;
+mod ahp_machine;
+mod ahp_sessions;
 mod attacks;
 mod bridge;
 mod idle;

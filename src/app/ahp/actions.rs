@@ -3,7 +3,7 @@
 use ahp::ahp_types::{
     actions::{
         ActionOrigin, ChatPendingMessageRemovedAction, ChatPendingMessageSetAction, SessionActiveClientSetAction,
-        SessionConfigChangedAction, StateAction,
+        SessionConfigChangedAction, SessionIsArchivedChangedAction, StateAction,
     },
     commands::DispatchActionParams,
     state::{Message, MessageKind, PendingMessageKind},
@@ -41,6 +41,8 @@ impl AhpHost {
         let kept = action.clone();
         let dispatch = Dispatch { from, session, origin: origin.clone() };
         let verdict = match channel {
+            Some(Channel::Terminal(id)) => self.take_terminal_action(&id, action, dispatch.origin),
+            Some(Channel::Root | Channel::Watch(_)) | None => Err(not_for_clients()),
             Some(_) if !is_open => Err("the channel is not open; subscribe to its session".to_owned()),
             Some(Channel::Chat(_)) => self.take_chat_action(dispatch, action),
             Some(Channel::Session(_)) => self.take_session_action(dispatch, action),
@@ -49,7 +51,6 @@ impl AhpHost {
                 _ => Err(not_for_clients()),
             },
             Some(Channel::Annotations(_)) => self.take_annotation(dispatch, action),
-            Some(Channel::Root) | None => Err(not_for_clients()),
         };
         if let Err(why) = verdict {
             self.send_rejection(from, &uri, kept, (origin, &why));
@@ -63,6 +64,8 @@ impl AhpHost {
                 check_author(&it.message)?;
                 self.start_turn(&session, it, origin)
             }
+            StateAction::ChatTurnResume(it) => self.resume_turn(&session, it, origin),
+            StateAction::ChatToolCallComplete(it) => self.complete_call(&session, it, origin),
             StateAction::ChatTurnCancelled(it) => self.cancel_turn(&session, &it.turn_id, origin),
             StateAction::ChatToolCallConfirmed(it) => self.confirm_call(&session, it, origin),
             StateAction::ChatInputCompleted(it) => self.complete_input(&session, it, origin),
@@ -106,6 +109,10 @@ impl AhpHost {
                 self.emit(&session, vec![TreeAction::session(action).by(origin), TreeAction::chat(chat)]);
                 Ok(())
             }
+            StateAction::SessionIsArchivedChanged(it) => self.archive((from, session), it, origin),
+            action @ (StateAction::SessionWorkingDirectorySet(_)
+            | StateAction::SessionWorkingDirectoryRemoved(_)
+            | StateAction::SessionWorkingDirectoryReplaced(_)) => self.change_folders((from, session), action, origin),
             _ => Err(not_for_clients()),
         }
     }
@@ -124,6 +131,24 @@ impl AhpHost {
         }
         let Dispatch { from, session, origin } = it;
         self.annotate(from, &session, TreeAction::new(Tree::Annotations, action).by(origin));
+        Ok(())
+    }
+
+    /// The agent closes a session that is archived; a prompt opens it again.
+    fn archive(
+        &mut self,
+        (from, session): (u64, String),
+        it: SessionIsArchivedChangedAction,
+        origin: ActionOrigin,
+    ) -> Verdict {
+        let hosted = self.sessions.get(&session).ok_or_else(not_for_clients)?;
+        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 {
+            return Err("a turn runs; cancel it first".to_owned());
+        }
+        let method = if it.is_archived { "session/archive" } else { "session/unarchive" };
+        let act = TreeAction::new(Tree::Session, StateAction::SessionIsArchivedChanged(it)).by(origin);
+        let params = json!({ "sessionId": session });
+        self.ask_to_apply((from, session), act, method, &params);
         Ok(())
     }
 
@@ -156,13 +181,14 @@ impl AhpHost {
         Ok(())
     }
 
-    /// A client takes part. Tools and customizations of clients are not used here, and the state does not say so.
+    /// A client takes part. The state says which of its tools count; its customizations do not.
     fn set_active_client(&mut self, session: &str, it: SessionActiveClientSetAction, origin: ActionOrigin) -> Verdict {
         let mut active_client = it.active_client;
         if active_client.client_id != origin.client_id {
             return Err("a client speaks for itself".to_owned());
         }
-        active_client.tools = Vec::new();
+        let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
+        active_client.tools = hosted.usable_tools(active_client.tools);
         active_client.customizations = None;
         let action = StateAction::SessionActiveClientSet(SessionActiveClientSetAction { active_client });
         self.emit(session, vec![TreeAction::new(Tree::Session, action).by(origin)]);

@@ -54,17 +54,19 @@ impl HostedSession {
         if !is_new {
             return Vec::new();
         }
+        let facts = facts.clone();
         let name = update.get("name").or_else(|| update.pointer("/_meta/tool_name")).and_then(Value::as_str);
+        let client = name.and_then(|it| self.owner_of(it)).map(|it| json!({ "kind": "client", "clientId": it }));
         let action = json!({
             "type": "chat/toolCallStart", "turnId": turn, "toolCallId": call,
             "toolName": name.unwrap_or("tool"), "displayName": facts.title,
             "_meta": { "castor": { "kind": facts.kind } },
         });
-        vec![TreeAction::chat(action)]
+        vec![TreeAction::chat(with_members(action, [("contributor", client)]))]
     }
 
     /// It runs without a question.
-    fn ready(&self, turn: &str, call: &str) -> TreeAction {
+    pub fn ready(&self, turn: &str, call: &str) -> TreeAction {
         let ready = self.ready_action(turn, call);
         TreeAction::chat(with_members(ready, [("confirmed", Some(json!("not-needed")))]))
     }

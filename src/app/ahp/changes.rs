@@ -6,7 +6,7 @@ use ahp::ahp_types::{
     actions::{ActionOrigin, ChangesetFilesReviewChangedAction, StateAction},
     commands::{ChangesetOperationTarget, InvokeChangesetOperationParams, InvokeChangesetOperationResult},
     errors::ahp_error_codes as codes,
-    state::{ResponsePart, ToolCallState, ToolResultContent, ToolResultFileEditContent},
+    state::{ChangesetFile, ResponsePart, ToolCallState, ToolResultContent, ToolResultFileEditContent},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
-    hosted_session::{HostedSession, Tree, TreeAction},
+    hosted_session::{HostedSession, Tree, TreeAction, Trees},
     hub_requests::{HubRequest, WaitingClient},
     messages::{file_uri, path_of},
     with_members,
@@ -23,6 +23,8 @@ use super::{
 use crate::{base::path::AbsPath, wire::jsonrpc::message::RpcError};
 
 const REVERT: &str = "revert";
+/// Under which the session keeps what users did with changed files.
+pub const STATE_KEY: &str = "ahp_changes";
 
 /// A checkpoint of the agent, which is of one call.
 #[derive(Deserialize)]
@@ -87,14 +89,29 @@ impl AhpHost {
         action: ChangesetFilesReviewChangedAction,
         origin: ActionOrigin,
     ) -> Result<(), String> {
-        let Some(hosted) = self.sessions.get(session) else { return Err("there is no such changeset".to_owned()) };
+        let Some(hosted) = self.sessions.get_mut(session) else { return Err("there is no such changeset".to_owned()) };
         let is_there = |id: &String| hosted.trees.changes.files.iter().any(|it| it.id == *id);
         if !action.files.iter().any(is_there) {
             return Err("the changeset has none of these files".to_owned());
         }
+        let Trees { changes, marks, .. } = &mut hosted.trees;
+        for it in changes.files.iter().filter(|it| action.files.contains(&it.id)) {
+            match (action.reviewed, version_of(it)) {
+                (true, Some(version)) => _ = marks.reviewed.insert(it.id.clone(), version.to_owned()),
+                _ => _ = marks.reviewed.remove(&it.id),
+            }
+        }
+        self.keep_marks(session);
         let act = TreeAction::new(Tree::Changes, StateAction::ChangesetFilesReviewChanged(action)).by(origin);
         self.emit(session, vec![act]);
         Ok(())
+    }
+
+    /// The session keeps them for its next client.
+    fn keep_marks(&mut self, session: &str) {
+        let Some(hosted) = self.sessions.get(session) else { return };
+        let params = json!({ "sessionId": session, "set": { STATE_KEY: hosted.trees.marks } });
+        self.ask_hub(HubRequest::Nothing, "_castor/session/state", &params);
     }
 
     pub(super) fn invoke_operation(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
@@ -139,7 +156,8 @@ impl AhpHost {
         let conflicts = answer.get("conflicts").and_then(Value::as_array).into_iter().flatten();
         let reasons: Vec<&str> = conflicts.filter_map(|it| it["reason"].as_str()).collect();
         if let Some(it) = self.sessions.get_mut(session).filter(|_| reasons.is_empty()) {
-            it.trees.undone.insert(change);
+            it.trees.marks.undone.insert(change);
+            self.keep_marks(session);
         }
         match reasons.is_empty() {
             true => self.answer(asker, &InvokeChangesetOperationResult { message: None, follow_up: None }),
@@ -177,7 +195,7 @@ impl HostedSession {
             }
         }
         all.retain(|_, it| !(it.is_new && it.is_gone));
-        let stands = |path: &str, it: &FileChanges| !self.trees.undone.contains(&(file_uri(path), it.version()));
+        let stands = |path: &str, it: &FileChanges| !self.trees.marks.undone.contains(&(file_uri(path), it.version()));
         let standing = all.iter().filter(|(path, it)| stands(path, it));
         standing.map(|(path, changes)| self.changed_file(path, changes)).collect()
     }
@@ -194,11 +212,7 @@ impl HostedSession {
         let edit = with_members(edit, sides);
         // Another change of a file is to be seen again.
         let key = changes.version();
-        let known = self.trees.changes.files.iter().find(|it| it.id == uri);
-        let is_same = |it: &&ahp::ahp_types::state::ChangesetFile| {
-            it.meta.as_ref().and_then(|it| it.get("castor")?.get("version")) == Some(&json!(key))
-        };
-        let reviewed = known.filter(is_same).and_then(|it| it.reviewed);
+        let reviewed = (self.trees.marks.reviewed.get(&uri) == Some(&key)).then_some(true);
         let file = json!({
             "id": uri, "edit": edit, "_meta": { "castor": { "checkpoint": changes.first, "version": key } },
         });
@@ -215,6 +229,11 @@ impl HostedSession {
         let after = edits.last().and_then(|it| it.after.as_ref()).map(|it| json!(it.content));
         (before, after)
     }
+}
+
+/// What was changed in a file, as one word.
+fn version_of(it: &ChangesetFile) -> Option<&str> {
+    it.meta.as_ref()?.get("castor")?.get("version")?.as_str()
 }
 
 fn is_of(edit: &ToolResultFileEditContent, uri: &str) -> bool {

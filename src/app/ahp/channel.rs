@@ -10,6 +10,8 @@ const CHAT: &str = "ahp-chat:/";
 const DERIVED_CHAT: &str = "ahp-chat://";
 const CHANGES: &str = "ahp-changeset:/";
 const CHANGES_OF: &str = "/session";
+const TERMINAL: &str = "ahp-terminal:/";
+const WATCH: &str = "ahp-resource-watch:/";
 const ANNOTATIONS_OF: &str = "/annotations";
 const MAX_ID: usize = 128;
 
@@ -23,6 +25,8 @@ pub enum Channel {
     /// What the session changed in files.
     Changes(String),
     Annotations(String),
+    Terminal(String),
+    Watch(String),
 }
 
 impl Channel {
@@ -42,6 +46,12 @@ impl Channel {
         if let Some(rest) = uri.strip_prefix(CHAT) {
             return Some(Self::Chat(id(rest)?));
         }
+        if let Some(rest) = uri.strip_prefix(TERMINAL) {
+            return Some(Self::Terminal(id(rest)?));
+        }
+        if let Some(rest) = uri.strip_prefix(WATCH) {
+            return Some(Self::Watch(id(rest)?));
+        }
         match uri.strip_prefix(CHANGES) {
             Some(rest) => Some(Self::Changes(id(rest.strip_suffix(CHANGES_OF)?)?)),
             None => Some(Self::Session(provider_session(uri)?)),
@@ -55,12 +65,14 @@ impl Channel {
             Self::Chat(it) => format!("{CHAT}{it}"),
             Self::Changes(it) => format!("{CHANGES}{it}{CHANGES_OF}"),
             Self::Annotations(it) => format!("{SESSION}{it}{ANNOTATIONS_OF}"),
+            Self::Terminal(it) => format!("{TERMINAL}{it}"),
+            Self::Watch(it) => format!("{WATCH}{it}"),
         }
     }
 
     pub fn session(&self) -> Option<&str> {
         match self {
-            Self::Root => None,
+            Self::Root | Self::Terminal(_) | Self::Watch(_) => None,
             Self::Session(it) | Self::Chat(it) | Self::Changes(it) | Self::Annotations(it) => Some(it),
         }
     }
@@ -104,6 +116,8 @@ mod tests {
             Channel::Chat(id()),
             Channel::Changes(id()),
             Channel::Annotations(id()),
+            Channel::Terminal(id()),
+            Channel::Watch(id()),
         ] {
             assert_eq!(Channel::read(&it.uri()), Some(it));
         }

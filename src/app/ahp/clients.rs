@@ -16,7 +16,7 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
-    hosted_session::TreeAction,
+    hosted_session::{SessionStage, TreeAction},
     hub_requests::{HubRequest, WaitingClient},
     messages::{SHELL_PREFIX, file_uri},
     uri_style::UriStyle,
@@ -139,7 +139,7 @@ impl AhpHost {
         let mut missing = Vec::new();
         let mut there = Vec::new();
         for (uri, channel) in channels {
-            match channel.filter(|it| it.session().is_none_or(|it| self.sessions.contains_key(it))) {
+            match channel.filter(|it| self.has_channel(it)) {
                 Some(channel) => there.push(channel),
                 None => missing.push(uri),
             }
@@ -160,6 +160,14 @@ impl AhpHost {
         };
         self.answer(&asker, &answer);
         self.note_idle();
+    }
+
+    fn has_channel(&self, channel: &Channel) -> bool {
+        match channel {
+            Channel::Terminal(it) => self.work.terminals.contains_key(it),
+            Channel::Watch(it) => self.work.watches.contains_key(it),
+            it => it.session().is_none_or(|it| self.sessions.contains_key(it)),
+        }
     }
 
     fn introduction(&self, version: String, channels: &[Channel]) -> InitializeResult {
@@ -209,6 +217,8 @@ impl AhpHost {
             Channel::Chat(_) => SnapshotState::Chat(Box::new(trees?.chat.clone())),
             Channel::Changes(_) => SnapshotState::Changeset(Box::new(trees?.changes.clone())),
             Channel::Annotations(_) => SnapshotState::Annotations(Box::new(trees?.annotations.clone())),
+            Channel::Terminal(it) => SnapshotState::Terminal(Box::new(self.work.terminals.get(it)?.state.clone())),
+            Channel::Watch(it) => SnapshotState::ResourceWatch(Box::new(self.work.watches.get(it)?.state.clone())),
         };
         Some(Snapshot { resource: channel.uri(), state, from_seq: number(self.action_log.last()) })
     }
@@ -227,6 +237,7 @@ impl AhpHost {
         let Some(client_id) = client_id else { return };
         let left = json!({ "type": "session/activeClientRemoved", "clientId": client_id });
         self.emit(session, vec![TreeAction::session(left)]);
+        self.end_tool_calls(session, Some(&client_id));
     }
 
     /// Sessions that no client is subscribed to, from now on.
@@ -244,7 +255,8 @@ impl AhpHost {
         self.note_idle();
         let (now, keep_ms) = (self.now_ms, self.settings.keep_ms);
         let is_unused = |it: &super::HostedSession| {
-            let is_busy = it.active_turn().is_some() || it.turn.n_cancelled > 0 || it.is_opening();
+            let is_moving = matches!(it.stage, SessionStage::Opening | SessionStage::Reopening);
+            let is_busy = it.active_turn().is_some() || it.turn.n_cancelled > 0 || is_moving;
             !is_busy && now.saturating_sub(it.idle_since_ms) >= keep_ms
         };
         let unused: Vec<String> = self.sessions.iter().filter(|it| is_unused(it.1)).map(|it| it.0.clone()).collect();

@@ -7,8 +7,9 @@ use ahp::ahp_types::{
     commands::ResolveSessionConfigResult,
     common::JsonObject,
     state::{
-        AgentCustomization, AgentInfo, ChildCustomization, Customization, PluginCustomization, RootState,
-        SessionConfigPropertySchema, SessionConfigSchema, SessionConfigState, SessionModelInfo,
+        AgentCapabilities, AgentCustomization, AgentInfo, ChildCustomization, Customization,
+        MultipleWorkingDirectoriesCapability, PluginCustomization, RootState, SessionConfigPropertySchema,
+        SessionConfigSchema, SessionConfigState, SessionModelInfo,
     },
 };
 use serde::Deserialize;
@@ -69,8 +70,14 @@ fn agent(models: Vec<SessionModelInfo>) -> AgentInfo {
         models,
         protected_resources: None,
         customizations: None,
-        // One chat and one folder for each session.
-        capabilities: None,
+        // One chat for each session; its first folder stays.
+        capabilities: Some(AgentCapabilities {
+            multiple_chats: None,
+            multiple_working_directories: Some(MultipleWorkingDirectoriesCapability {
+                immutable_primary: Some(true),
+                primary_replacement: None,
+            }),
+        }),
     }
 }
 

@@ -12,6 +12,7 @@ use ahp::{
     },
     reducers::{self, ReduceOutcome},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -19,10 +20,9 @@ use super::{
     config::SessionOffer,
     content::SessionContents,
     messages::file_uri,
-    open_question::OpenQuestion,
+    open_requests::OpenRequests,
     turn_progress::TurnProgress,
 };
-use crate::wire::jsonrpc::message::RequestId;
 
 /// An action on one of a session's trees.
 pub struct TreeAction {
@@ -45,8 +45,10 @@ pub enum SessionStage {
     /// Its history comes; nobody sees it yet.
     Opening,
     Open,
-    /// The agent ended. The session is opened again before its next prompt.
+    /// The agent ended, or closed it. The session is opened again before its next prompt.
     Dormant,
+    /// It is closed, and opened again with other folders.
+    Reopening,
 }
 
 pub struct Trees {
@@ -54,7 +56,15 @@ pub struct Trees {
     pub chat: ChatState,
     pub changes: ChangesetState,
     pub annotations: AnnotationsState,
-    /// Changed files that were undone, with what was changed: the checkpoints of these changes stay.
+    pub marks: ChangesetMarks,
+}
+
+/// What users did with changed files, by the files' URIs and what was changed. The session's own state keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChangesetMarks {
+    pub reviewed: BTreeMap<String, String>,
+    /// The checkpoints of these changes stay.
     pub undone: BTreeSet<(String, String)>,
 }
 
@@ -65,7 +75,7 @@ pub struct HostedSession {
     pub stage: SessionStage,
     pub trees: Trees,
     pub turn: TurnProgress,
-    pub questions: BTreeMap<RequestId, OpenQuestion>,
+    pub requests: OpenRequests,
     pub offer: SessionOffer,
     pub contents: SessionContents,
     /// What clients of the root know of it.
@@ -131,7 +141,7 @@ impl HostedSession {
             stage: SessionStage::Opening,
             trees,
             turn: TurnProgress::default(),
-            questions: BTreeMap::new(),
+            requests: OpenRequests::default(),
             offer: SessionOffer::default(),
             contents: SessionContents::default(),
             announced: SummaryFacts::default(),
@@ -201,7 +211,7 @@ impl Trees {
                 operations: None,
             },
             annotations: AnnotationsState { annotations: Vec::new() },
-            undone: BTreeSet::new(),
+            marks: ChangesetMarks::default(),
         }
     }
 }

@@ -25,6 +25,9 @@ impl AhpHost {
                 let session = text_in(&params, "sessionId");
                 self.take_question(&session, id, &params);
             }
+            Ok(Message::Request { id, method, params }) if method == "_castor/tool/call" => {
+                self.take_tool_call(id, &read_params(params.as_deref()));
+            }
             // What the host cannot show, another client may.
             Ok(Message::Request { .. }) | Err(_) => (),
         }
@@ -45,6 +48,7 @@ impl AhpHost {
             "$/cancel_request" => {
                 if let Ok(id) = serde_json::from_value(params.get("requestId").cloned().unwrap_or_default()) {
                     self.withdraw_question(&id);
+                    self.withdraw_tool_call(&id);
                 }
             }
             "_castor/session/question_answered" => {
@@ -55,6 +59,12 @@ impl AhpHost {
             "_castor/session/prompt_ended" => {
                 let text = |name: &str| params.get(name).and_then(Value::as_str);
                 self.end_other_prompt(&session, &TurnOutcome::Reported(text("stopReason"), text("error")));
+            }
+            "_castor/session/clients" => {
+                let n = params["clients"].as_array().map_or(0, Vec::len);
+                if let Some(it) = self.sessions.get_mut(&session) {
+                    it.requests.n_programs = n;
+                }
             }
             "_castor/session/rewound" => self.note_rewound(&session),
             _ => (),
@@ -80,6 +90,9 @@ impl AhpHost {
             }
             Some(HubRequest::FindCut { session, cut }) => self.follow_find_cut(&session, *cut, outcome),
             Some(HubRequest::ReadAnew { session }) => self.follow_read_anew(&session, outcome),
+            Some(HubRequest::Tools { session }) => self.follow_tools(&session, outcome),
+            Some(HubRequest::CloseForFolders { session, change }) => self.follow_close(&session, change, outcome),
+            Some(HubRequest::Reopen { session, change }) => self.follow_reopen(&session, *change, outcome),
             Some(request) => self.settle_in_turn(request, outcome),
         }
     }
@@ -136,11 +149,24 @@ impl AhpHost {
     fn follow_apply(&mut self, from: u64, session: &str, act: TreeAction, outcome: Outcome) {
         match outcome {
             Ok(answer) => {
+                self.note_archived(session, &act.action);
                 self.emit(session, vec![act]);
                 self.take_options(session, &answer);
             }
             Err(it) => self.reject(from, session, act, &it.message),
         }
+    }
+
+    /// The agent closed a session that it archived. The status of the session is that of its chat.
+    fn note_archived(&mut self, session: &str, action: &StateAction) {
+        let StateAction::SessionIsArchivedChanged(it) = action else { return };
+        self.catalog.set_archived(session, it.is_archived);
+        let Some(hosted) = self.sessions.get_mut(session) else { return };
+        if it.is_archived {
+            hosted.stage = SessionStage::Dormant;
+        }
+        let chat = json!({ "type": "chat/isArchivedChanged", "isArchived": it.is_archived });
+        self.emit(session, vec![TreeAction::chat(chat)]);
     }
 
     /// Words for a running turn: the model has them, or they begin a turn of their own.

@@ -94,6 +94,19 @@ pub enum HubRequest {
         session: String,
         cut: Box<WantedCut>,
     },
+    /// The tools that the model has.
+    Tools {
+        session: String,
+    },
+    /// The session is closed, to be opened with other folders.
+    CloseForFolders {
+        session: String,
+        change: Box<FolderChange>,
+    },
+    Reopen {
+        session: String,
+        change: Box<FolderChange>,
+    },
     /// The history, as it is after another client cut it.
     ReadAnew {
         session: String,
@@ -106,6 +119,15 @@ pub struct WantedCut {
     pub act: TreeAction,
     /// How many turns stay.
     pub n_kept: usize,
+}
+
+/// Other folders that a client wants for a session.
+pub struct FolderChange {
+    pub from: u64,
+    pub act: TreeAction,
+    /// Those beside the first.
+    pub more: Vec<String>,
+    pub before: Vec<String>,
 }
 
 /// A page of the agent's list, and which of it is wanted.

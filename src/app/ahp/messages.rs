@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::PathBuf};
 
 use ahp::ahp_types::state::{
-    Annotation, AnnotationsState, Message, MessageAttachment, MessageKind, MessageOrigin, ModelSelection, TextSelection,
+    Annotation, AnnotationsState, Message, MessageAttachment, MessageKind, MessageOrigin, TextSelection,
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -117,10 +117,4 @@ fn embedded_block(label: &str, content_type: &str, data: &str) -> Value {
         }
         None => json!({ "type": "resource", "resource": { "uri": uri, "mimeType": content_type, "blob": data } }),
     }
-}
-
-/// What holds for this message alone.
-pub fn prompt_meta(model: Option<&ModelSelection>) -> Option<Value> {
-    let model = model?;
-    Some(json!({ "castor": { "model": model.id } }))
 }

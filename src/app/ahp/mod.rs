@@ -8,22 +8,30 @@ mod action_log;
 mod actions;
 mod annotations;
 mod calls;
+mod catalog;
 mod changes;
 mod channel;
 mod client_requests;
+mod client_tools;
 mod clients;
+mod command_marks;
 mod completions;
 mod config;
 mod content;
+mod file_requests;
+mod folders;
 mod hosted_session;
 mod hub_messages;
 mod hub_requests;
+mod machine;
 mod messages;
 mod open_question;
+mod open_requests;
 mod open_sessions;
 mod questions;
 mod session_requests;
 mod summaries;
+mod terminals;
 #[cfg(test)]
 mod tests;
 mod truncation;
@@ -42,14 +50,24 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::wire::jsonrpc::{message::RequestId, open_requests::OutgoingRequests, write};
 use action_log::ActionLog;
+use catalog::SessionCatalog;
 use channel::Channel;
 use clients::{AhpClient, Handshake};
+use file_requests::{FileJob, ResourceWatch};
 use hosted_session::{HostedSession, TreeAction};
 use hub_requests::HubRequest;
+
+pub use catalog::HostMemory;
+pub use machine::{MachineEvent, MachineOrder, TerminalEvent, TerminalOrder};
+use terminals::HostedTerminal;
 
 /// What is so for all clients of a host.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
+    /// Whether its principal is the user that runs the server.
+    pub is_user: bool,
+    /// The only folders, for another principal.
+    pub roots: Vec<String>,
     /// Where sessions begin that name no folder.
     pub folder: String,
     /// Requests of one client without an answer.
@@ -70,6 +88,8 @@ pub enum AhpInput<'a> {
     Hub(&'a Bytes),
     /// The agent ended: no session is open in it any more.
     AgentEnded(&'a str),
+    /// Something came of an order to the machine.
+    Machine(MachineEvent),
     /// Time has passed.
     Tick,
 }
@@ -86,6 +106,17 @@ pub enum AhpOutput {
     /// One message for the hub.
     Hub(Bytes),
     LeaveHub,
+    Machine(MachineOrder),
+}
+
+/// What the machine does for a host.
+#[derive(Default)]
+struct MachineWork {
+    jobs: BTreeMap<u64, FileJob>,
+    n_jobs: u64,
+    watches: BTreeMap<String, ResourceWatch>,
+    n_watches: u64,
+    terminals: BTreeMap<String, HostedTerminal>,
 }
 
 /// One principal's sessions, for clients that speak AHP.
@@ -99,15 +130,15 @@ pub struct AhpHost {
     hub_requests: OutgoingRequests<HubRequest>,
     /// Clients that wait for sessions to be opened.
     handshakes: Vec<Handshake>,
-    /// Folders of sessions, as the agent's list said.
-    folders: BTreeMap<String, String>,
+    catalog: SessionCatalog,
+    work: MachineWork,
     is_in_hub: bool,
     now_ms: u64,
     out: Vec<AhpOutput>,
 }
 
 impl AhpHost {
-    pub fn new(settings: HostSettings, now_ms: u64) -> Self {
+    pub fn new(settings: HostSettings, memory: HostMemory, now_ms: u64) -> Self {
         Self {
             root: config::root_state(),
             settings,
@@ -116,7 +147,8 @@ impl AhpHost {
             action_log: ActionLog::new(now_ms),
             hub_requests: OutgoingRequests::default(),
             handshakes: Vec::new(),
-            folders: BTreeMap::new(),
+            catalog: SessionCatalog::new(memory),
+            work: MachineWork::default(),
             is_in_hub: false,
             now_ms,
             out: Vec::new(),
@@ -132,14 +164,23 @@ impl AhpHost {
             AhpInput::Message { from, text } => self.take_message(from, text),
             AhpInput::Hub(message) => self.take_hub_message(message),
             AhpInput::AgentEnded(why) => self.mark_dormant(why),
-            AhpInput::Tick => self.drop_unused_sessions(),
+            AhpInput::Machine(MachineEvent::File { job, outcome }) => self.take_file_outcome(job, outcome),
+            AhpInput::Machine(MachineEvent::Terminal { id, event }) => self.take_terminal_event(&id, event),
+            AhpInput::Tick => {
+                self.drop_unused_sessions();
+                self.drop_unused_terminals();
+                self.scan_watches();
+            }
+        }
+        if let Some(memory) = self.catalog.take_changed() {
+            self.out.push(AhpOutput::Machine(MachineOrder::Remember(memory)));
         }
         std::mem::take(&mut self.out)
     }
 
     /// Whether there is nothing that anybody would miss.
     pub fn is_idle(&self) -> bool {
-        self.clients.is_empty() && !self.is_in_hub
+        self.clients.is_empty() && self.work.terminals.is_empty() && !self.is_in_hub
     }
 
     /// Sends a request to the hub, which the host joins before its first one.

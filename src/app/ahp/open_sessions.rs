@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    AhpHost, annotations,
-    hosted_session::{HostedSession, SessionStage},
+    AhpHost, annotations, changes,
+    hosted_session::{HostedSession, SessionStage, TreeAction},
     hub_requests::HubRequest,
-    time,
+    time, with_members,
 };
 use crate::wire::jsonrpc::message::RpcError;
 
@@ -18,15 +18,15 @@ impl AhpHost {
         }
         let hosted = HostedSession::new(session, "", (&time(self.now_ms), self.action_log.last()));
         self.sessions.insert(session.to_owned(), hosted);
-        match self.folders.contains_key(session) {
+        match self.catalog.folders.contains_key(session) {
             true => self.attach_session(session),
             false => self.find_folder(session, None),
         }
     }
 
     fn attach_session(&mut self, session: &str) {
-        if let (Some(it), Some(cwd)) = (self.sessions.get_mut(session), self.folders.get(session)) {
-            it.set_folder(cwd);
+        if let (Some(it), Some(cwd)) = (self.sessions.get_mut(session), self.catalog.folders.get(session)) {
+            it.set_folders(cwd, self.catalog.more_folders(session));
         }
         self.ask_hub(
             HubRequest::Attach { session: session.to_owned() },
@@ -39,20 +39,20 @@ impl AhpHost {
         match outcome {
             Ok(answer) => self.finish_history(session, &answer),
             // It is not open.
-            Err(_) if self.folders.contains_key(session) => self.load_session(session),
+            Err(_) if self.catalog.folders.contains_key(session) => self.load_session(session),
             Err(_) => self.fail_opening(session),
         }
     }
 
     fn find_folder(&mut self, session: &str, cursor: Option<&str>) {
-        let params = cursor.map_or_else(|| json!({}), |it| json!({ "cursor": it }));
+        let params = with_members(json!({ "archived": "include" }), [("cursor", cursor.map(Value::from))]);
         self.ask_hub(HubRequest::FindFolder { session: session.to_owned() }, "session/list", &params);
     }
 
     pub(super) fn follow_find(&mut self, session: &str, outcome: Result<Value, RpcError>) {
         let Ok(list) = outcome else { return self.fail_opening(session) };
         self.note_rows(&list);
-        match (self.folders.contains_key(session), list.get("nextCursor").and_then(Value::as_str)) {
+        match (self.catalog.folders.contains_key(session), list.get("nextCursor").and_then(Value::as_str)) {
             (false, Some(cursor)) => self.find_folder(session, Some(cursor)),
             // One that nothing was said in may be open, and is in no list.
             _ => self.attach_session(session),
@@ -60,8 +60,7 @@ impl AhpHost {
     }
 
     fn load_session(&mut self, session: &str) {
-        let cwd = self.folders.get(session).cloned().unwrap_or_default();
-        let params = json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] });
+        let params = self.opening_params(session);
         self.ask_hub(HubRequest::Load { session: session.to_owned() }, "session/load", &params);
     }
 
@@ -95,23 +94,28 @@ impl AhpHost {
             hosted.forget_replayed_times();
         }
         self.take_options(session, answer);
-        let params = json!({ "sessionId": session, "get": [annotations::STATE_KEY] });
+        let params = json!({ "sessionId": session, "get": [annotations::STATE_KEY, changes::STATE_KEY] });
         self.ask_hub(HubRequest::ReadState { session: session.to_owned() }, "_castor/session/state", &params);
     }
 
     pub(super) fn follow_state(&mut self, session: &str, outcome: Result<Value, RpcError>) {
         let now = self.now_ms;
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        let kept = outcome.ok().and_then(|it| it.get("state")?.get(annotations::STATE_KEY).cloned());
-        if let Some(it) = kept.and_then(|it| serde_json::from_value(it).ok()) {
+        let mut kept = outcome.ok().and_then(|mut it| Some(it.get_mut("state")?.take())).unwrap_or_default();
+        if let Ok(it) = serde_json::from_value(kept[annotations::STATE_KEY].take()) {
             hosted.trees.annotations = it;
         }
+        if let Ok(it) = serde_json::from_value(kept[changes::STATE_KEY].take()) {
+            hosted.trees.marks = it;
+        }
+        hosted.set_flags(self.catalog.is_read(session), self.catalog.is_archived(session));
         hosted.trees.session.annotations = Some(annotations::summary(hosted));
         hosted.stage = SessionStage::Open;
         hosted.idle_since_ms = now;
         hosted.announced = hosted.facts();
         self.finish_opening(session);
         self.read_changes(session);
+        self.read_tools(session);
     }
 
     fn fail_opening(&mut self, session: &str) {
@@ -121,8 +125,23 @@ impl AhpHost {
 }
 
 impl HostedSession {
-    fn set_folder(&mut self, cwd: &str) {
+    pub fn set_folders(&mut self, cwd: &str, more: &[String]) {
         cwd.clone_into(&mut self.cwd);
-        self.trees.session.working_directories = Some(vec![super::messages::file_uri(cwd)]);
+        let all = std::iter::once(cwd).chain(more.iter().map(String::as_str));
+        self.trees.session.working_directories = Some(all.map(super::messages::file_uri).collect());
+    }
+
+    /// No client sees it yet.
+    fn set_flags(&mut self, is_read: bool, is_archived: bool) {
+        let flags = [
+            json!({ "type": "chat/isReadChanged", "isRead": is_read }),
+            json!({ "type": "chat/isArchivedChanged", "isArchived": is_archived }),
+        ];
+        for it in flags {
+            self.reduce(&TreeAction::chat(it));
+        }
+        let status = self.trees.chat.status;
+        self.trees.session.status = status;
+        self.trees.session.chats.iter_mut().for_each(|it| it.status = status);
     }
 }

@@ -38,7 +38,7 @@ impl AhpHost {
             // It may be about something else than a call, as about trust in the folder.
             false => acts.push(input_request(&question, &id, &call)),
         }
-        hosted.questions.insert(id.clone(), question);
+        hosted.requests.questions.insert(id.clone(), question);
         self.emit(session, acts);
         self.mirror_question(session, &id);
     }
@@ -46,7 +46,7 @@ impl AhpHost {
     /// The session's own list of what waits for the user.
     fn mirror_question(&mut self, session: &str, id: &RequestId) {
         let Some(hosted) = self.sessions.get(session) else { return };
-        let Some(question) = hosted.questions.get(id) else { return };
+        let Some(question) = hosted.requests.questions.get(id) else { return };
         let chat = hosted.chat_uri();
         let request = match question.is_approval {
             true => json!({
@@ -100,7 +100,7 @@ impl AhpHost {
     ) -> Result<(), String> {
         let wanted = action.request_id.clone();
         let Some(hosted) = self.sessions.get(session) else { return Err("there is no such chat".to_owned()) };
-        let mut open = hosted.questions.iter().filter(|it| !it.1.is_approval);
+        let mut open = hosted.requests.questions.iter().filter(|it| !it.1.is_approval);
         let (id, question) = open.find(|(id, it)| it.input_id(id) == wanted).ok_or_else(answered)?;
         let (id, question) = (id.clone(), question.clone());
         let outcome = match action.response {
@@ -129,13 +129,13 @@ impl AhpHost {
         is_it: impl Fn(&OpenQuestion) -> bool,
     ) -> Result<(RequestId, OpenQuestion), String> {
         let hosted = self.sessions.get(session);
-        let found = hosted.and_then(|it| it.questions.iter().find(|it| is_it(it.1)));
+        let found = hosted.and_then(|it| it.requests.questions.iter().find(|it| is_it(it.1)));
         found.map(|(id, it)| (id.clone(), it.clone())).ok_or_else(answered)
     }
 
     fn close_question(&mut self, session: &str, id: &RequestId) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        if hosted.questions.remove(id).is_some() {
+        if hosted.requests.questions.remove(id).is_some() {
             self.emit(
                 session,
                 vec![TreeAction::session(json!({ "type": "session/inputNeededRemoved", "id": key(id) }))],
@@ -146,8 +146,8 @@ impl AhpHost {
     /// Another client of the hub answered.
     pub(super) fn take_other_answer(&mut self, session: &str, id: &RequestId, option: Option<&str>) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        let withdrawn = hosted.turn.withdrawn.take().filter(|it| it.0 == *id).map(|it| it.1);
-        let Some(question) = hosted.questions.get(id).cloned().or(withdrawn) else { return };
+        let withdrawn = hosted.requests.withdrawn.take().filter(|it| it.0 == *id).map(|it| it.1);
+        let Some(question) = hosted.requests.questions.get(id).cloned().or(withdrawn) else { return };
         let chosen = question.options.iter().find(|it| Some(it.id.as_str()) == option);
         let act = match question.is_approval {
             true => confirmed_elsewhere(&question, chosen),
@@ -160,17 +160,18 @@ impl AhpHost {
     /// The agent does not wait for answers any more.
     pub(super) fn withdraw_questions(&mut self, session: &str) {
         let ids: Vec<RequestId> =
-            self.sessions.get(session).map(|it| it.questions.keys().cloned().collect()).unwrap_or_default();
+            self.sessions.get(session).map(|it| it.requests.questions.keys().cloned().collect()).unwrap_or_default();
         ids.iter().for_each(|it| self.close_question(session, it));
     }
 
     /// `$/cancel_request`. If another client answered, that comes right after.
     pub(super) fn withdraw_question(&mut self, id: &RequestId) {
-        let Some((session, hosted)) = self.sessions.iter_mut().find(|it| it.1.questions.contains_key(id)) else {
+        let Some((session, hosted)) = self.sessions.iter_mut().find(|it| it.1.requests.questions.contains_key(id))
+        else {
             return;
         };
         let session = session.clone();
-        hosted.turn.withdrawn = hosted.questions.get(id).map(|it| (id.clone(), it.clone()));
+        hosted.requests.withdrawn = hosted.requests.questions.get(id).map(|it| (id.clone(), it.clone()));
         self.close_question(&session, id);
     }
 }

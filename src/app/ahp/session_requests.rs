@@ -43,7 +43,8 @@ impl ListPage {
 impl AhpHost {
     pub(super) fn list_sessions(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
         let page = ListPage::read(call.params)?;
-        let params = with_members(json!({}), [("cursor", page.cursor.as_ref().map(|it| json!(it)))]);
+        let params =
+            with_members(json!({ "archived": "include" }), [("cursor", page.cursor.as_ref().map(|it| json!(it)))]);
         self.ask_hub(HubRequest::List { asker: call.asker(), page }, "session/list", &params);
         Ok(())
     }
@@ -63,11 +64,7 @@ impl AhpHost {
     /// Remembers where sessions are.
     pub(super) fn note_rows(&mut self, list: &Value) -> Vec<Value> {
         let rows = list["sessions"].as_array().cloned().unwrap_or_default();
-        for it in &rows {
-            if let (Some(id), Some(cwd)) = (it["sessionId"].as_str(), it["cwd"].as_str()) {
-                self.folders.insert(id.to_owned(), cwd.to_owned());
-            }
-        }
+        self.catalog.note_rows(&rows);
         rows
     }
 
@@ -80,17 +77,21 @@ impl AhpHost {
         if params.provider.as_deref().is_some_and(|it| it != PROVIDER) {
             return Err(ClientRefusal::new(codes::PROVIDER_NOT_FOUND, "castor has one provider, castor"));
         }
-        if self.sessions.contains_key(&session) || self.folders.contains_key(&session) {
+        if self.sessions.contains_key(&session) || self.catalog.folders.contains_key(&session) {
             return Err(ClientRefusal::new(codes::SESSION_ALREADY_EXISTS, "there is a session with that URI"));
         }
-        let folder = params.working_directories.as_ref().and_then(|it| it.first());
-        let cwd = match folder {
-            Some(uri) => path_of(uri).ok_or_else(|| ClientRefusal::params("a working directory is a file: URI"))?,
-            None => self.settings.folder.clone(),
-        };
-        let wanted = json!({ "cwd": cwd, "mcpServers": [], "_meta": { "castor": { "sessionId": session } } });
+        let folders: Option<Vec<String>> = params.working_directories.iter().flatten().map(|it| path_of(it)).collect();
+        let mut folders =
+            folders.ok_or_else(|| ClientRefusal::params("a working directory is a file: URI"))?.into_iter();
+        let cwd = folders.next().unwrap_or_else(|| self.settings.folder.clone());
+        let more: Vec<String> = folders.collect();
+        let wanted = json!({
+            "cwd": cwd, "additionalDirectories": more, "mcpServers": [],
+            "_meta": { "castor": { "sessionId": session } },
+        });
         let config = params.config.filter(|it| !it.is_empty()).map(|it| json!(it));
-        self.folders.insert(session.clone(), cwd);
+        self.catalog.folders.insert(session.clone(), cwd);
+        self.catalog.set_more_folders(&session, &more);
         self.ask_hub(HubRequest::Create { asker: call.asker(), session, config }, "session/new", &wanted);
         Ok(())
     }
@@ -105,12 +106,13 @@ impl AhpHost {
         let answer = match outcome {
             Ok(it) => it,
             Err(it) => {
-                self.folders.remove(&session);
+                self.catalog.forget(&session);
                 return self.refuse(&asker, &ClientRefusal::of_agent(&it));
             }
         };
-        let cwd = self.folders.get(&session).cloned().unwrap_or_default();
+        let cwd = self.catalog.folders.get(&session).cloned().unwrap_or_default();
         let mut hosted = HostedSession::new(&session, &cwd, (&time(self.now_ms), self.action_log.last()));
+        hosted.set_folders(&cwd, self.catalog.more_folders(&session));
         hosted.idle_since_ms = self.now_ms;
         self.sessions.insert(session.clone(), hosted);
         self.take_options(&session, &answer);
@@ -131,7 +133,7 @@ impl AhpHost {
             }
             Err(it) => {
                 self.sessions.remove(session);
-                self.folders.remove(session);
+                self.catalog.forget(session);
                 self.ask_hub(HubRequest::Nothing, "session/delete", &json!({ "sessionId": session }));
                 self.finish_opening(session);
                 self.refuse(&asker, &ClientRefusal::of_agent(&it));
@@ -146,6 +148,7 @@ impl AhpHost {
         self.answer(asker, &Value::Null);
         self.announce_added(session);
         self.finish_opening(session);
+        self.read_tools(session);
     }
 
     /// A session of which something was said is archived, and can be had back; an empty one is deleted.
@@ -167,7 +170,7 @@ impl AhpHost {
             return self.refuse(asker, &ClientRefusal::of_agent(&it));
         }
         self.sessions.remove(session);
-        self.folders.remove(session);
+        self.catalog.folders.remove(session);
         for client in self.clients.values_mut() {
             client.subscriptions.retain(|it| it.session() != Some(session));
         }
@@ -217,15 +220,12 @@ impl AhpHost {
         Ok(())
     }
 
-    /// What the trees name by a URI of the host's own. Files of the machine are not read for clients.
+    /// What the trees name by a URI of the host's own.
     pub(super) fn read_content(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
         let uri = call.text("uri")?;
         let found = place_of(&uri).and_then(|(session, number)| self.sessions.get(session)?.contents.read(number));
-        let missing = || match uri.starts_with("file:") {
-            true => ClientRefusal::new(codes::PERMISSION_DENIED, "castor reads no files for clients"),
-            false => ClientRefusal::new(codes::NOT_FOUND, "there is no such content, or it is kept no longer"),
-        };
-        let found = found.ok_or_else(missing)?;
+        let missing = "there is no such content, or it is kept no longer";
+        let found = found.ok_or_else(|| ClientRefusal::new(codes::NOT_FOUND, missing))?;
         self.answer(&call.asker(), &found);
         Ok(())
     }

@@ -57,7 +57,7 @@ impl AhpHost {
             return it.summary();
         }
         let chat = Channel::Chat(id.clone()).uri();
-        let status = (SessionStatus::Idle | SessionStatus::IsRead).bits();
+        let status = self.catalog.status(&id);
         let chats = vec![SessionChatSummary {
             resource: chat.clone(),
             title: text("title"),
@@ -73,7 +73,12 @@ impl AhpHost {
             activity: None,
             origin: None,
             project: None,
-            working_directories: Some(vec![file_uri(&text("cwd"))]),
+            working_directories: Some(
+                std::iter::once(text("cwd"))
+                    .chain(self.catalog.more_folders(&id).to_vec())
+                    .map(|it| file_uri(&it))
+                    .collect(),
+            ),
             annotations: None,
             resource: Channel::Session(id).uri(),
             // The list has no other time.
@@ -105,6 +110,7 @@ impl AhpHost {
         let (status, modified_at) = (hosted.trees.chat.status, hosted.trees.chat.modified_at.clone());
         let follows = hosted.trees.session.chats.iter().all(|it| it.status == status && it.modified_at == modified_at);
         hosted.trees.session.status = status;
+        self.catalog.set_read(session, SessionStatus(status).contains(SessionStatus::IsRead));
         if !follows {
             let changes = serde_json::json!({ "status": status, "modifiedAt": modified_at });
             let chat = hosted.chat_uri();

@@ -1,8 +1,8 @@
 //! The host by conversations: inputs on `>` lines, what it sends below. A mirror of each client checks what it got.
 //!
 //! `> 1 +`: a client connects, `> 2 + 1`: with what another one knew; `> 1 -`: it ends; `> 1 {…}`: it says something;
-//! `> hub {…}`: the hub does; `> agent - why`: the agent ends; `> tick MS`: time passes. `$OPTIONS` are options of a
-//! session, in the mode `default`; `$PLAN` are the same in the mode `plan`.
+//! `> hub {…}`: the hub does, and `> hub METHOD {…}` is its answer to a request; `> agent - why`: the agent ends; `> tick MS`: time passes. `$OPTIONS` are options of a
+//! session, in the mode `default`; `$PLAN` are the same in the mode `plan`. `> machine …`: as `machine_event` reads it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,10 @@ use bytes::Bytes;
 use expect_test::expect_file;
 use serde_json::Value;
 
-use super::{AhpHost, AhpInput, AhpOutput, HostSettings, channel::Channel};
+use super::{
+    AhpHost, AhpInput, AhpOutput, HostMemory, HostSettings, MachineEvent, MachineOrder, TerminalEvent, channel::Channel,
+};
+use crate::base::root_files::FileAnswer;
 
 const SCENARIOS: &[(&str, &str)] = &[
     ("scenarios/sessions.txt", include_str!("scenarios/sessions.txt")),
@@ -26,6 +29,8 @@ const SCENARIOS: &[(&str, &str)] = &[
     ("scenarios/changes.txt", include_str!("scenarios/changes.txt")),
     ("scenarios/coming_back.txt", include_str!("scenarios/coming_back.txt")),
     ("scenarios/refusals.txt", include_str!("scenarios/refusals.txt")),
+    ("scenarios/machine.txt", include_str!("scenarios/machine.txt")),
+    ("scenarios/tools_and_folders.txt", include_str!("scenarios/tools_and_folders.txt")),
 ];
 
 #[rustfmt::skip]
@@ -62,6 +67,9 @@ impl Mirror {
             SnapshotState::Chat(tree) => reducers::apply_action_to_chat(tree, &it.action),
             SnapshotState::Changeset(tree) => reducers::apply_action_to_changeset(tree, &it.action),
             SnapshotState::Annotations(tree) => reducers::apply_action_to_annotations(tree, &it.action),
+            SnapshotState::Terminal(tree) => reducers::apply_action_to_terminal(tree, &it.action),
+            // It tells what happened, and has no state.
+            SnapshotState::ResourceWatch(_) => return,
             _ => panic!("{}", it.channel),
         };
         assert_eq!(outcome, reducers::ReduceOutcome::Applied, "{:?}", it.action);
@@ -88,6 +96,12 @@ impl Mirror {
                     serde_json::to_vec(&trees.unwrap().session)
                 }
                 (SnapshotState::Changeset(_), Channel::Changes(_)) => serde_json::to_vec(&trees.unwrap().changes),
+                (SnapshotState::Terminal(_), Channel::Terminal(id)) => {
+                    serde_json::to_vec(&host.work.terminals[id].state)
+                }
+                (SnapshotState::ResourceWatch(_), Channel::Watch(id)) => {
+                    serde_json::to_vec(&host.work.watches[id].state)
+                }
                 (SnapshotState::Annotations(_), Channel::Annotations(_)) => {
                     serde_json::to_vec(&trees.unwrap().annotations)
                 }
@@ -101,18 +115,28 @@ impl Mirror {
 
 struct Run {
     host: AhpHost,
+    /// Requests of the host that have no answer yet: their methods and ids.
+    asked: Vec<(String, Value)>,
     mirrors: BTreeMap<u64, Mirror>,
     now_ms: u64,
 }
 
 impl Run {
     fn new() -> Self {
-        let settings = HostSettings { folder: "/w".to_owned(), max_requests: 3, keep_ms: 1000 };
-        Self { host: AhpHost::new(settings, 0), mirrors: BTreeMap::new(), now_ms: 0 }
+        let settings =
+            HostSettings { folder: "/w".to_owned(), max_requests: 3, keep_ms: 1000, is_user: true, roots: Vec::new() };
+        Self {
+            host: AhpHost::new(settings, HostMemory::default(), 0),
+            asked: Vec::new(),
+            mirrors: BTreeMap::new(),
+            now_ms: 0,
+        }
     }
 
     fn step(&mut self, line: &str) -> String {
         let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let answer = self.answer_of(rest);
+        let rest = answer.as_deref().filter(|_| head == "hub").unwrap_or(rest);
         let options = OPTIONS.replace(
             r#""currentValue":"default","options":[{"value":"default","name":"Default""#,
             r#""currentValue":"plan","options":[{"value":"default","name":"Default""#,
@@ -128,6 +152,7 @@ impl Run {
             }
             ("agent", _) => AhpInput::AgentEnded(rest.trim_start_matches("- ")),
             ("hub", _) => AhpInput::Hub(&of_hub),
+            ("machine", rest) => AhpInput::Machine(machine_event(rest)),
             (_, _) if rest.starts_with('+') => {
                 let before = rest.trim_start_matches("+ ").parse::<u64>().ok();
                 let mirror = before.and_then(|it| self.mirrors.get(&it)).cloned().unwrap_or_default();
@@ -141,6 +166,22 @@ impl Run {
         out.into_iter().map(|it| self.record(it)).collect()
     }
 
+    /// `METHOD {"result":…}` answers the oldest request of that method, `METHOD#1 …` the one after it.
+    fn answer_of(&mut self, text: &str) -> Option<String> {
+        let (method, outcome) = text.split_once(" {")?;
+        let (method, skip) = method.split_once('#').unwrap_or((method, "0"));
+        let open = self.asked.iter().enumerate().filter(|it| it.1.0 == method).nth(skip.parse().ok()?);
+        let (_, id) = self.asked.remove(open?.0);
+        Some(format!("{{\"id\":{id},{outcome}"))
+    }
+
+    fn note_request(&mut self, message: &[u8]) {
+        let message: Value = serde_json::from_slice(message).unwrap();
+        if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+            self.asked.push((method.to_owned(), id.clone()));
+        }
+    }
+
     fn record(&mut self, output: AhpOutput) -> String {
         let text = |it: &[u8]| String::from_utf8(it.to_vec()).unwrap().replace("\"jsonrpc\":\"2.0\",", "");
         let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
@@ -151,9 +192,31 @@ impl Run {
             }
             AhpOutput::JoinHub => "join\n".to_owned(),
             AhpOutput::LeaveHub => "leave\n".to_owned(),
-            AhpOutput::Hub(line) => format!("hub {}\n", text(&line)),
+            AhpOutput::Hub(line) => {
+                self.note_request(&line);
+                format!("hub {}\n", text(&line))
+            }
+            AhpOutput::Machine(MachineOrder::Remember(it)) => format!("remember {}\n", text(&it)),
+            AhpOutput::Machine(it) => format!("machine {it:?}\n"),
         };
         line.replace(&version, "\"version\":\"V\"").replace(OPTIONS, "$OPTIONS")
+    }
+}
+
+/// `scan JOB PATH=VERSION…`, `output ID TEXT`, `exit ID CODE`.
+fn machine_event(text: &str) -> MachineEvent {
+    let mut words = text.splitn(3, ' ');
+    let (kind, of, rest) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap_or_default());
+    let terminal = |event| MachineEvent::Terminal { id: of.to_owned(), event };
+    match kind {
+        "scan" => {
+            let versions = rest.split_whitespace().map(|it| it.split_once('=').unwrap());
+            let found = versions.map(|(path, version)| (path.to_owned(), version.to_owned())).collect();
+            MachineEvent::File { job: of.parse().unwrap(), outcome: Ok(FileAnswer::Scan(found)) }
+        }
+        "output" => terminal(TerminalEvent::Output(rest.replace("\\e", "\x1b").replace("\\a", "\x07"))),
+        "exit" => terminal(TerminalEvent::Exited(rest.parse().ok())),
+        _ => panic!("{text}"),
     }
 }
 

@@ -18,6 +18,20 @@ pub enum TurnOutcome<'a> {
     Reported(Option<&'a str>, Option<&'a str>),
 }
 
+/// Kinds of errors with which the agent did not take a prompt.
+const REFUSALS: &[&str] = &["params", "untrusted", "busy", "not_found", "request", "method", "pending_calls"];
+
+impl TurnOutcome<'_> {
+    /// Whether the model has the message, and owes the answer.
+    fn is_resumable(&self) -> bool {
+        let kind = match self {
+            Self::Failed(it) => it.data.as_ref().and_then(|it| it.get("kind")).and_then(Value::as_str),
+            _ => None,
+        };
+        kind.is_none_or(|it| !REFUSALS.contains(&it))
+    }
+}
+
 /// Stop reasons that a user would not expect, and what is said of them.
 const STOPS: &[(&str, &str)] = &[
     ("max_tokens", "The turn ended at a limit of tokens."),
@@ -59,6 +73,7 @@ impl AhpHost {
     pub(super) fn end_turn(&mut self, session: &str, outcome: &TurnOutcome<'_>) {
         let now = self.now_ms;
         self.withdraw_questions(session);
+        self.end_tool_calls(session, None);
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         let acts = hosted.end_acts(outcome, now);
         self.emit(session, acts);
@@ -73,6 +88,7 @@ impl AhpHost {
                 self.read_history_anew(session);
             }
             self.read_changes(session);
+            self.read_tools(session);
         }
         self.start_waiting(session);
     }
@@ -122,7 +138,10 @@ impl HostedSession {
         res.push(TreeAction::chat(match (reason, error) {
             (_, Some(why)) => json!({
                 "type": "chat/error", "turnId": turn, "duration": duration,
-                "part": { "kind": "error", "error": { "errorType": "agent", "message": why } },
+                "part": {
+                    "kind": "error", "error": { "errorType": "agent", "message": why },
+                    "resumable": outcome.is_resumable(),
+                },
             }),
             (Some("cancelled"), None) => json!({ "type": "chat/turnCancelled", "turnId": turn, "duration": duration }),
             _ => json!({ "type": "chat/turnComplete", "turnId": turn, "duration": duration }),

@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
-use super::open_question::OpenQuestion;
-use crate::wire::jsonrpc::message::RequestId;
-
 /// What the host knows of a session's turns beside the chat's tree.
 #[derive(Default)]
 pub struct TurnProgress {
@@ -22,14 +19,14 @@ pub struct TurnProgress {
     pub other_prompts: VecDeque<String>,
     /// Blocks of one of these that is not whole yet.
     pub blocks: Vec<String>,
+    /// The turn that runs goes on after an error.
+    pub resumes: bool,
     /// How full the context is, and what the session cost.
     pub context: Option<Value>,
     /// The conversation was cut by another client: it is read anew when no turn runs.
     pub is_stale: bool,
     /// The messages of users, while they are read for a cut.
     pub user_messages: Option<Vec<(String, String)>>,
-    /// A question that the agent withdrew last: another client may have answered it.
-    pub withdrawn: Option<(RequestId, OpenQuestion)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Turns of a session: prompts of the host's clients and of others, how answers grow, and the order of what waits.
 
 use ahp::ahp_types::{
-    actions::{ActionOrigin, ChatTurnStartedAction, StateAction},
-    state::{AgentSelection, Message},
+    actions::{ActionOrigin, ChatTurnResumeAction, ChatTurnStartedAction, StateAction},
+    state::{AgentSelection, Message, ResponsePart},
 };
 use serde_json::json;
 
@@ -23,6 +23,7 @@ impl HostedSession {
     /// A turn begins, and all that belonged to the one before is over.
     pub fn begin_turn(&mut self, (id, message): (String, Message), queued: Option<String>, now_ms: u64) -> TreeAction {
         self.turn.started_ms = now_ms;
+        self.turn.resumes = false;
         self.turn.part = None;
         self.turn.calls.clear();
         let started_at = time(now_ms);
@@ -74,6 +75,33 @@ impl AhpHost {
         Ok(())
     }
 
+    /// A client wants a turn that failed to go on. The agent's model gets nothing new.
+    ///
+    /// # Errors
+    /// Why it does not, in words.
+    pub(super) fn resume_turn(
+        &mut self,
+        session: &str,
+        action: ChatTurnResumeAction,
+        origin: ActionOrigin,
+    ) -> Result<(), String> {
+        let Some(hosted) = self.sessions.get_mut(session) else { return Err("there is no such chat".to_owned()) };
+        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 || !hosted.turn.other_prompts.is_empty() {
+            return Err("a turn runs already".to_owned());
+        }
+        let turn = action.turn_id.clone();
+        let last = hosted.trees.chat.turns.last().filter(|it| it.id == turn).and_then(|it| it.response_parts.last());
+        if !matches!(last, Some(ResponsePart::Error(it)) if it.resumable == Some(true)) {
+            return Err("that turn cannot be resumed; send a message".to_owned());
+        }
+        hosted.turn.part = None;
+        hosted.turn.resumes = true;
+        let act = TreeAction::new(Tree::Chat, StateAction::ChatTurnResume(action)).by(origin);
+        self.emit(session, vec![act]);
+        self.prompt(session, &turn);
+        Ok(())
+    }
+
     /// The next of what waits, if no turn runs.
     pub(super) fn start_waiting(&mut self, session: &str) {
         let now = self.now_ms;
@@ -96,8 +124,12 @@ impl AhpHost {
         let Some(active) = hosted.trees.chat.active_turn.as_ref().filter(|it| it.id == turn) else {
             return self.end_cancelled(session);
         };
+        if hosted.stage == SessionStage::Reopening {
+            // It is sent when that is done.
+            return;
+        }
         if hosted.stage == SessionStage::Dormant {
-            let params = json!({ "sessionId": session, "cwd": hosted.cwd, "mcpServers": [] });
+            let params = self.opening_params(session);
             let request = HubRequest::Revive { session: session.to_owned(), turn: turn.to_owned() };
             return self.ask_hub(request, "session/resume", &params);
         }
@@ -116,9 +148,19 @@ impl AhpHost {
         let Some(active) = hosted.trees.chat.active_turn.as_ref().filter(|it| it.id == turn) else {
             return self.end_cancelled(session);
         };
-        let blocks = messages::prompt_of(&active.message, &hosted.trees.annotations);
-        let params = json!({ "sessionId": session, "prompt": blocks });
-        let params = with_members(params, [("_meta", messages::prompt_meta(active.message.model.as_ref()))]);
+        let blocks = match hosted.turn.resumes {
+            true => Vec::new(),
+            false => messages::prompt_of(&active.message, &hosted.trees.annotations),
+        };
+        let tools = hosted.declared_tools();
+        let options = [
+            ("model", active.message.model.as_ref().map(|it| json!(it.id))),
+            ("resume", hosted.turn.resumes.then(|| json!(true))),
+            ("tools", (!tools.is_empty()).then(|| json!(tools))),
+        ];
+        let options = with_members(json!({}), options);
+        let meta = options.as_object().is_some_and(|it| !it.is_empty()).then(|| json!({ "castor": options }));
+        let params = with_members(json!({ "sessionId": session, "prompt": blocks }), [("_meta", meta)]);
         let request = HubRequest::Prompt { session: session.to_owned(), turn: turn.to_owned() };
         self.ask_hub(request, "session/prompt", &params);
     }
@@ -137,6 +179,7 @@ impl AhpHost {
         let duration = now.saturating_sub(hosted.turn.started_ms);
         let action = json!({ "type": "chat/turnCancelled", "turnId": turn, "duration": duration });
         self.withdraw_questions(session);
+        self.end_tool_calls(session, None);
         self.emit(session, vec![TreeAction::chat(action).by(origin)]);
         self.notify_hub("session/cancel", &json!({ "sessionId": session }));
         Ok(())

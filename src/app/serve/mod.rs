@@ -6,6 +6,7 @@ pub mod bridge;
 mod connections;
 mod door;
 mod limits;
+mod local_machine;
 mod principal;
 mod serve_loop;
 pub mod server;

@@ -11,6 +11,7 @@ use super::{
     ServeLimits,
     agents::{AgentEvent, AgentNews, RunningAgent},
     connections::ConnectionTable,
+    local_machine::{LocalMachine, MachineNews, read_memory},
     principal::AgentGround,
     tokens::{self, PrincipalRights, TokenFile},
 };
@@ -49,6 +50,7 @@ pub struct ServeLoop {
     principals: BTreeMap<String, PrincipalState>,
     groups: Groups,
     agent_news: mpsc::Sender<AgentNews>,
+    machine_news: mpsc::Sender<MachineNews>,
     n_agents: u64,
 }
 
@@ -57,8 +59,9 @@ struct PrincipalState {
     hub: Hub,
     /// For clients that speak AHP; one client of the hub.
     ahp: AhpHost,
+    machine: LocalMachine,
     agent: Option<RunningAgent>,
-    /// By which the agent was started.
+    /// By which the agent was started, and the host reads files.
     rights: Option<PrincipalRights>,
     /// Since when nobody needs it.
     idle_since_ms: Option<u64>,
@@ -75,14 +78,20 @@ pub struct ServeInbox {
     pub arrivals: mpsc::Receiver<Arrival>,
     pub news: mpsc::UnboundedReceiver<StreamNews>,
     pub agents: mpsc::Receiver<AgentNews>,
+    pub machine: mpsc::Receiver<MachineNews>,
     /// The process is to end.
     pub end: mpsc::Receiver<()>,
 }
 
 impl ServeLoop {
-    /// The loop, and where it hears of its agents.
-    pub fn new(ground: AgentGround, tokens: TokenFile, limits: ServeLimits) -> (Self, mpsc::Receiver<AgentNews>) {
+    /// The loop, and where it hears of its agents and of its machine.
+    pub fn new(
+        ground: AgentGround,
+        tokens: TokenFile,
+        limits: ServeLimits,
+    ) -> (Self, mpsc::Receiver<AgentNews>, mpsc::Receiver<MachineNews>) {
         let (agent_news, agents) = mpsc::channel(AGENT_QUEUE);
+        let (machine_news, machine) = mpsc::channel(AGENT_QUEUE);
         let this = Self {
             limits,
             tokens,
@@ -93,9 +102,10 @@ impl ServeLoop {
             principals: BTreeMap::new(),
             groups: Groups::default(),
             agent_news,
+            machine_news,
             n_agents: 0,
         };
-        (this, agents)
+        (this, agents, machine)
     }
 
     /// Runs until it is to end.
@@ -117,6 +127,13 @@ impl ServeLoop {
                 Some(news) = inbox.agents.recv() => {
                     self.now_ms = unix_ms();
                     self.take_agent_news(news);
+                }
+                Some(MachineNews { principal, event }) = inbox.machine.recv() => {
+                    self.now_ms = unix_ms();
+                    // One that is gone has nobody to tell.
+                    if self.principals.contains_key(&principal) {
+                        self.step_ahp(&principal, AhpInput::Machine(event));
+                    }
                 }
                 Some(arrival) = inbox.arrivals.recv() => {
                     self.now_ms = unix_ms();
@@ -161,12 +178,22 @@ impl ServeLoop {
     fn principal(&mut self, principal: &str) -> &mut PrincipalState {
         let (now, limits) = (self.now_ms, self.limits);
         let rights = self.tokens.principals.get(principal);
-        let folder = rights.and_then(|it| it.roots.first().cloned()).unwrap_or_else(|| self.ground.cwd.to_string());
+        let roots = rights.map(|it| it.roots.clone()).unwrap_or_default();
+        let folder = roots.first().cloned().unwrap_or_else(|| self.ground.cwd.to_string());
+        let (ground, groups, news) = (&self.ground, &self.groups, &self.machine_news);
         self.principals.entry(principal.to_owned()).or_insert_with(|| {
             let name = if principal.is_empty() { "user" } else { principal };
-            let ground = HostSettings { folder, max_requests: limits.hub.requests, keep_ms: limits.grace_ms };
-            let ahp = AhpHost::new(ground, now);
-            PrincipalState { hub: Hub::new(name, limits.hub), ahp, agent: None, rights: None, idle_since_ms: None }
+            let settings = HostSettings {
+                is_user: principal.is_empty(),
+                roots,
+                folder,
+                max_requests: limits.hub.requests,
+                keep_ms: limits.grace_ms,
+            };
+            let ahp = AhpHost::new(settings, read_memory(ground, principal), now);
+            let machine = LocalMachine::new(ground, principal, groups, news.clone());
+            let (hub, rights) = (Hub::new(name, limits.hub), rights.cloned());
+            PrincipalState { hub, ahp, machine, agent: None, rights, idle_since_ms: None }
         })
     }
 
@@ -195,12 +222,13 @@ impl ServeLoop {
                     open.extend(self.forget_client(principal, to, it.is_ahp));
                 }
             }
+            Deed::Ahp(AhpOutput::Machine(order)) => self.principal(principal).machine.carry_out(order),
             Deed::Ahp(it) => {
                 let input = match &it {
                     AhpOutput::JoinHub => HubInput::HostConnected(AHP_LANE),
                     AhpOutput::LeaveHub => HubInput::Disconnected(AHP_LANE),
                     AhpOutput::Hub(text) => HubInput::Message { from: AHP_LANE, text },
-                    AhpOutput::Send { .. } => return,
+                    AhpOutput::Send { .. } | AhpOutput::Machine(_) => return,
                 };
                 open.extend(self.principal(principal).hub.handle(input, now).into_iter().map(Deed::Hub));
             }
@@ -338,10 +366,10 @@ impl ServeLoop {
         self.end_changed_principals();
     }
 
-    /// The agent of a principal has the rights of its start, whatever the file says by now.
+    /// Agent and host of a principal have the rights of their start, whatever the file says by now.
     fn end_changed_principals(&mut self) {
         let now = &self.tokens.principals;
-        let is_other = |it: &(&String, &PrincipalState)| it.1.agent.is_some() && it.1.rights.as_ref() != now.get(it.0);
+        let is_other = |it: &(&String, &PrincipalState)| it.1.rights.as_ref() != now.get(it.0);
         let changed: Vec<String> = self.principals.iter().filter(is_other).map(|it| it.0.clone()).collect();
         for name in changed {
             for it in self.connections.of_principal(&name) {

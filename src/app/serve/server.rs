@@ -81,7 +81,7 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
         let end = listen_signals().map_err(|it| format!("signals cannot be heard: {it}"))?;
         let (arrivals_tx, arrivals) = mpsc::channel(ARRIVALS);
         let (news_tx, news) = mpsc::unbounded_channel();
-        let (serve_loop, agents) = ServeLoop::new(ground, tokens, limits);
+        let (serve_loop, agents, machine) = ServeLoop::new(ground, tokens, limits);
         // At once: whoever reads one line may be gone after it.
         let places = format!(
             "castor serves ACP at {scheme}://{address}/acp\ncastor serves AHP at {web_scheme}://{address}{AHP_PATH}\n"
@@ -91,7 +91,7 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
             eprintln!("castor: nobody has a token yet: `castor serve token add NAME` ({})", tokens::file(&home));
         }
         let accepting = tokio::spawn(listener.run(ListenerQueues { arrivals: arrivals_tx, news: news_tx }));
-        serve_loop.run(ServeInbox { arrivals, news, agents, end }).await;
+        serve_loop.run(ServeInbox { arrivals, news, agents, machine, end }).await;
         accepting.abort();
         Ok(())
     })

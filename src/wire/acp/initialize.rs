@@ -152,7 +152,8 @@ impl Client {
     }
 }
 
-fn read_host_tools(value: &Value) -> Option<HostExecution> {
+/// The most that a client says it runs.
+pub fn read_host_tools(value: &Value) -> Option<HostExecution> {
     match value {
         Value::Bool(true) => Some(HostExecution::All),
         Value::String(it) if it == "declared" => Some(HostExecution::Declared),

@@ -134,6 +134,7 @@ impl AhpSocket {
             Some(SnapshotState::Chat(state)) => reducers::apply_action_to_chat(state, &it.action),
             Some(SnapshotState::Changeset(state)) => reducers::apply_action_to_changeset(state, &it.action),
             Some(SnapshotState::Annotations(state)) => reducers::apply_action_to_annotations(state, &it.action),
+            Some(SnapshotState::Terminal(state)) => reducers::apply_action_to_terminal(state, &it.action),
             _ => return,
         };
     }
@@ -172,6 +173,17 @@ impl AhpSocket {
             let event = self.next_event().unwrap_or_else(|| panic!("the connection ended"));
             match event.event {
                 SubscriptionEvent::Action(ref it) => self.reduce(it),
+                _ => self.told.push(event),
+            }
+        }
+    }
+
+    /// Changes that a watch tells are in `told`: they leave no state behind.
+    pub fn follow_watch(&mut self, channel: &str, is_so: impl Fn(&Self) -> bool) {
+        while !is_so(self) {
+            let event = self.next_event().unwrap_or_else(|| panic!("the connection ended"));
+            match event.event {
+                SubscriptionEvent::Action(ref it) if it.channel != channel => self.reduce(it),
                 _ => self.told.push(event),
             }
         }

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use crate::wire::acp::{
     initialize::{
         self, AcpVersion, Client, ClientFeatures, LoginCommand, LoginWays, agent_extensions, fork_points, read_host,
+        read_host_tools,
     },
     params, params_error,
 };
@@ -51,7 +52,7 @@ pub fn read(given: Option<&RawValue>) -> Result<Client, String> {
             rewinds: flag("rewind") == Some(true),
             stats: flag("stats") == Some(true),
             streams: flag("streams") == Some(true),
-            host_tools: flag("hostTools") == Some(true),
+            host_tools: own.and_then(|it| it.get("hostTools")).and_then(read_host_tools),
             events: flag("events") == Some(true),
             ..ClientFeatures::default()
         },

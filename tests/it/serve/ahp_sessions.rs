@@ -1,0 +1,209 @@
+//! Sessions of the AHP host over their life: read, archived, resumed after a failure, with more folders and clients' tools.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{
+    Server,
+    ahp_client::{AhpSocket, ROOT, chat, session},
+    call, say, script,
+};
+
+/// The bits of a session's status.
+const READ: u64 = 32;
+const ARCHIVED: u64 = 64;
+
+fn listed(it: &AhpSocket) -> Value {
+    it.call("listSessions", json!({ "channel": ROOT })).unwrap()["items"][0].clone()
+}
+
+fn has(summary: &Value, flag: u64) -> bool {
+    summary["status"].as_u64().unwrap() & flag != 0
+}
+
+#[test]
+fn what_is_read_and_archived_is_kept_over_a_restart() {
+    let server = Server::start(&script(&[vec![say("One.")], vec![say("Two.")]]), &[]);
+    let mut one = AhpSocket::begin(&server, "one");
+    one.create(&server, "s", json!({}));
+    one.prompt("s", "t1", "go");
+    one.until_turns("s", 1);
+    assert!(!has(&listed(&one), READ), "nobody looked at the answer");
+    drop(one);
+    let server = server.restart();
+    let mut one = AhpSocket::begin(&server, "one");
+    assert!(!has(&listed(&one), READ));
+    one.subscribe(&session("s"));
+    one.subscribe(&chat("s"));
+    assert!(!has(&one.state(&session("s")), READ));
+    one.dispatch(&session("s"), json!({ "type": "session/isReadChanged", "isRead": true }));
+    one.until(|it| has(&it.state(&chat("s")), READ));
+    one.dispatch(&session("s"), json!({ "type": "session/isArchivedChanged", "isArchived": true }));
+    one.until(|it| has(&it.state(&chat("s")), ARCHIVED));
+    drop(one);
+    let server = server.restart();
+    let mut one = AhpSocket::begin(&server, "one");
+    let summary = listed(&one);
+    assert!(has(&summary, READ) && has(&summary, ARCHIVED), "{summary}");
+    one.subscribe(&session("s"));
+    one.subscribe(&chat("s"));
+    assert!(has(&one.state(&session("s")), ARCHIVED));
+    one.dispatch(&session("s"), json!({ "type": "session/isArchivedChanged", "isArchived": false }));
+    one.until(|it| !has(&it.state(&chat("s")), ARCHIVED));
+    assert!(!has(&listed(&one), ARCHIVED));
+    // An archived session was closed in the agent, and goes on all the same.
+    one.prompt("s", "t2", "again");
+    one.until_turns("s", 2);
+    assert_eq!(one.said("s", 1), "One.", "the script begins anew with its process");
+    one.check_chat("s");
+}
+
+#[test]
+fn a_failed_turn_is_resumed_where_it_was() {
+    let fails =
+        json!({ "method": "generateContentStream", "wants": ["never said"], "response": [] }).to_string() + "\n";
+    let made = call("run_shell_command", json!({"command": "echo x >> made"}));
+    let all = script(&[vec![say("I will. "), made]]) + &fails + &script(&[vec![say("Done.")]]);
+    let server = Server::start(&all, &["--approval-mode=yolo"]);
+    let mut one = AhpSocket::begin(&server, "one");
+    one.create(&server, "s", json!({}));
+    one.prompt("s", "t1", "go");
+    one.until_turns("s", 1);
+    let failed = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
+    assert_eq!(failed["state"], "error", "{failed}");
+    assert_eq!(failed["responseParts"].as_array().unwrap().last().unwrap()["resumable"], true);
+    one.dispatch(&chat("s"), json!({ "type": "chat/turnResume", "turnId": "t1" }));
+    one.until(|it| it.chat("s").active_turn.is_some());
+    one.until_turns("s", 1);
+    let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
+    assert_eq!((&turn["state"], one.said("s", 0).as_str()), (&json!("complete"), "I will. Done."), "{turn}");
+    one.check_chat("s");
+    // The call before the failure was not made again.
+    assert_eq!(fs::read_to_string(server.sandbox.workspace().join("made")).unwrap(), "x\n");
+    one.dispatch(&chat("s"), json!({ "type": "chat/turnResume", "turnId": "t1" }));
+    one.until(|it| it.rejections.len() == 1);
+    // A message that the agent did not take cannot go on.
+    let message = json!({ "text": "go", "origin": { "kind": "user" }, "model": { "id": "no-such-model" } });
+    one.dispatch(&chat("s"), super::ahp_client::turn_started("t2", message));
+    one.until_turns("s", 2);
+    let refused = serde_json::to_value(&one.chat("s").turns[1]).unwrap();
+    assert_eq!(refused["responseParts"][0]["resumable"], false, "{refused}");
+}
+
+#[test]
+fn a_session_has_more_folders_which_come_and_go() {
+    let read = |path: String| call("read_file", json!({ "file_path": path }));
+    let sandbox = crate::client::Sandbox::new();
+    let more = sandbox.write("more/a.txt", "text of a").parent().unwrap().to_path_buf();
+    let (a, ask) = (more.join("a.txt").display().to_string(), vec![say("Done.")]);
+    let all = script(&[vec![read(a.clone())], ask.clone(), vec![read(a)], ask]);
+    let file = sandbox.write("script", &all);
+    let server = Server::start_in(sandbox, &[&format!("--fake-responses={}", file.display())]);
+    let mut one = AhpSocket::begin(&server, "one");
+    let capability = &one.state(ROOT)["agents"][0]["capabilities"]["multipleWorkingDirectories"];
+    assert_eq!(capability["immutablePrimary"], true);
+    let [folder, more] = [server.sandbox.workspace(), more].map(|it| format!("file://{}", it.display()));
+    let wanted = json!({ "channel": session("s"), "workingDirectories": [folder, more] });
+    one.call("createSession", wanted).unwrap();
+    one.subscribe(&session("s"));
+    one.subscribe(&chat("s"));
+    assert_eq!(one.state(&session("s"))["workingDirectories"], json!([folder, more]));
+    // It is read without a question, as the first folder is.
+    one.prompt("s", "t1", "read");
+    one.until_turns("s", 1);
+    let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
+    assert_eq!(turn["responseParts"][0]["toolCall"]["status"], "completed", "{turn}");
+    one.dispatch(&session("s"), json!({ "type": "session/workingDirectoryRemoved", "directory": folder }));
+    one.until(|it| it.rejections.len() == 1);
+    one.dispatch(&session("s"), json!({ "type": "session/workingDirectoryRemoved", "directory": more }));
+    one.until(|it| it.state(&session("s"))["workingDirectories"] == json!([folder]));
+    // Now it is asked about.
+    one.prompt("s", "t2", "read");
+    one.until(|it| it.state(&session("s"))["inputNeeded"][0]["kind"] == "toolConfirmation");
+    one.dispatch(&chat("s"), json!({ "type": "chat/turnCancelled", "turnId": "t2", "duration": 0 }));
+    one.until(|it| it.chat("s").active_turn.is_none());
+    one.dispatch(&session("s"), json!({ "type": "session/workingDirectorySet", "directory": more }));
+    one.until(|it| it.state(&session("s"))["workingDirectories"] == json!([folder, more]));
+    drop(one);
+    let server = server.restart();
+    let mut one = AhpSocket::begin(&server, "one");
+    assert_eq!(listed(&one)["workingDirectories"], json!([folder, more]));
+    one.subscribe(&session("s"));
+    assert_eq!(one.state(&session("s"))["workingDirectories"], json!([folder, more]));
+}
+
+#[test]
+fn a_client_runs_calls_of_its_tools_and_sees_the_agents_own() {
+    let lookup = call("lookup", json!({"word": "castor"}));
+    let all = [vec![lookup.clone()], vec![say("A beaver.")], vec![lookup], vec![say("Well.")]];
+    let server = Server::start(&script(&all), &["--approval-mode=yolo"]);
+    let mut one = AhpSocket::begin(&server, "one");
+    one.create(&server, "s", json!({}));
+    one.until(|it| !it.state(&session("s"))["serverTools"].is_null());
+    let own = one.state(&session("s"))["serverTools"].clone();
+    let read = own.as_array().unwrap().iter().find(|it| it["name"] == "read_file").unwrap();
+    assert_eq!((&read["annotations"]["readOnlyHint"], &read["inputSchema"]["type"]), (&json!(true), &json!("object")));
+    let tool =
+        |name: &str| json!({ "name": name, "description": "Looks a word up.", "inputSchema": { "type": "object" } });
+    let tools = json!([tool("lookup"), tool("read_file"), tool("no name")]);
+    let client = json!({ "clientId": "one", "tools": tools });
+    one.dispatch(&session("s"), json!({ "type": "session/activeClientSet", "activeClient": client }));
+    one.until(|it| !it.state(&session("s"))["activeClients"][0].is_null());
+    let counted = one.state(&session("s"))["activeClients"][0]["tools"].clone();
+    assert_eq!(counted, json!([tool("lookup")]), "names of the agent's tools and impossible ones do not count");
+    let mut two = AhpSocket::begin(&server, "two");
+    two.subscribe(&session("s"));
+    two.subscribe(&chat("s"));
+    one.prompt("s", "t1", "what is it?");
+    let runs = |it: &AhpSocket| it.state(&session("s"))["inputNeeded"][0]["kind"] == "toolClientExecution";
+    one.until(runs);
+    let needed = one.state(&session("s"))["inputNeeded"][0].clone();
+    assert_eq!(needed["toolCall"]["contributor"], json!({ "kind": "client", "clientId": "one" }), "{needed}");
+    let id = needed["toolCall"]["toolCallId"].clone();
+    let result =
+        json!({ "success": true, "pastTenseMessage": "Looked up", "content": [{ "type": "text", "text": "rodent" }] });
+    let done = json!({ "type": "chat/toolCallComplete", "turnId": "t1", "toolCallId": id, "result": result });
+    two.until(runs);
+    two.dispatch(&chat("s"), done.clone());
+    two.until(|it| it.rejections.len() == 1);
+    one.dispatch(&chat("s"), done);
+    one.until_turns("s", 1);
+    assert_eq!(one.said("s", 0), "A beaver.");
+    let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
+    assert_eq!(turn["responseParts"][0]["toolCall"]["content"][0]["text"], "rodent", "{turn}");
+    one.check_chat("s");
+    // Its client leaves while the call waits for it.
+    two.prompt("s", "t2", "again");
+    one.until(runs);
+    drop(one.cut());
+    two.until_turns("s", 2);
+    assert_eq!(two.said("s", 1), "Well.");
+    let turn = serde_json::to_value(&two.chat("s").turns[1]).unwrap();
+    assert_eq!(turn["responseParts"][0]["toolCall"]["success"], false, "{turn}");
+    two.check_chat("s");
+}
+
+#[test]
+fn reviews_of_changed_files_are_kept_over_a_restart() {
+    let write = call("write_file", json!({"file_path": "a.txt", "content": "one\n"}));
+    let server = Server::start(&script(&[vec![write], vec![say("Done.")]]), &["--approval-mode=yolo"]);
+    let mut one = AhpSocket::begin(&server, "one");
+    one.create(&server, "s", json!({}));
+    let changes = one.state(&session("s"))["changesets"][0]["uriTemplate"].as_str().unwrap().to_owned();
+    one.subscribe(&changes);
+    one.prompt("s", "t1", "go");
+    one.until(|it| it.state(&changes)["files"][0].is_object());
+    let file = one.state(&changes)["files"][0]["id"].clone();
+    one.dispatch(&changes, json!({ "type": "changeset/filesReviewChanged", "files": [file], "reviewed": true }));
+    one.until(|it| it.state(&changes)["files"][0]["reviewed"] == true);
+    // The state is written when a later request is answered.
+    one.call("subscribe", json!({ "channel": session("s") })).unwrap();
+    one.dispatch(&session("s"), json!({ "type": "session/titleChanged", "title": "Kept" }));
+    one.until(|it| it.state(&session("s"))["title"] == "Kept");
+    drop(one);
+    let server = server.restart();
+    let mut one = AhpSocket::begin(&server, "one");
+    one.subscribe(&changes);
+    one.until(|it| it.state(&changes)["files"][0]["reviewed"] == true);
+}
