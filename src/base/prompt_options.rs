@@ -18,6 +18,9 @@ pub struct PromptOptions {
     /// The only tools that the model and its sub-agents have, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Its questions may have fields, also where other clients of the session show none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forms: bool,
     /// What the host brings for it, beside what it brought to the session.
     #[serde(default, skip_serializing_if = "HostTools::is_empty")]
     pub host: HostTools,

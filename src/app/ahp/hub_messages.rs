@@ -25,6 +25,9 @@ impl AhpHost {
                 let session = text_in(&params, "sessionId");
                 self.take_question(&session, id, &params);
             }
+            Ok(Message::Request { id, method, params }) if method == "elicitation/create" => {
+                self.take_form(id, &read_params(params.as_deref()));
+            }
             Ok(Message::Request { id, method, params }) if method == "_castor/tool/call" => {
                 self.take_tool_call(id, &read_params(params.as_deref()));
             }

@@ -20,6 +20,7 @@ mod config;
 mod content;
 mod file_requests;
 mod folders;
+mod forms;
 mod hosted_session;
 mod hub_messages;
 mod hub_requests;

@@ -9,6 +9,8 @@ pub struct OpenQuestion {
     pub call: String,
     /// Whether it is about running the call; else the call itself asks the user.
     pub is_approval: bool,
+    /// Whether it has fields in place of options.
+    pub is_form: bool,
     pub options: Vec<QuestionOption>,
 }
 

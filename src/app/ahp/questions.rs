@@ -1,15 +1,19 @@
 //! Questions of the agent: approvals of calls as confirmations, others as requests for input. The first answer counts.
 
+use std::collections::HashMap;
+
 use ahp::ahp_types::{
     actions::{ActionOrigin, ChatInputCompletedAction, ChatToolCallConfirmedAction, StateAction},
-    state::{ChatInputAnswer, ChatInputAnswerValue, ChatInputResponseKind},
+    state::{ChatInputAnswer, ChatInputAnswerValue, ChatInputResponseKind, ResponsePart},
 };
 use serde_json::{Value, json};
 
 use super::{
     AhpHost,
     calls::file_edit,
+    forms,
     hosted_session::{HostedSession, Tree, TreeAction},
+    hub_messages::text_in,
     open_question::{OpenQuestion, QuestionOption, key},
     with_members,
 };
@@ -41,6 +45,23 @@ impl AhpHost {
         hosted.requests.questions.insert(id.clone(), question);
         self.emit(session, acts);
         self.mirror_question(session, &id);
+    }
+
+    /// `elicitation/create`; pages to visit are shown by other clients.
+    pub(super) fn take_form(&mut self, id: RequestId, params: &Value) {
+        let session = text_in(params, "sessionId");
+        let Some(hosted) = self.sessions.get_mut(&session).filter(|_| params["mode"] == "form") else { return };
+        let Some(turn) = hosted.listening_turn() else { return };
+        let call = text_in(params, "toolCallId");
+        let question = OpenQuestion { turn, call, is_approval: false, is_form: true, options: Vec::new() };
+        hosted.turn.part = None;
+        let request = json!({
+            "id": question.input_id(&id), "message": params["message"], "questions": forms::questions(params),
+        });
+        hosted.requests.questions.insert(id.clone(), question);
+        let act = TreeAction::chat(json!({ "type": "chat/inputRequested", "request": request }));
+        self.emit(&session, vec![act]);
+        self.mirror_question(&session, &id);
     }
 
     /// The session's own list of what waits for the user.
@@ -103,22 +124,23 @@ impl AhpHost {
         let mut open = hosted.requests.questions.iter().filter(|it| !it.1.is_approval);
         let (id, question) = open.find(|(id, it)| it.input_id(id) == wanted).ok_or_else(answered)?;
         let (id, question) = (id.clone(), question.clone());
-        let outcome = match action.response {
+        let answer = match action.response {
+            _ if question.is_form => hosted.form_answer(&action),
             ChatInputResponseKind::Accept => {
                 let answers = action.answers.as_ref();
                 let chosen = answers.and_then(|it| it.get(QUESTION)).and_then(chosen_option).map(str::to_owned);
                 let chosen = chosen.or_else(|| hosted.drafted_option(&wanted));
                 let known = chosen.filter(|it| question.options.iter().any(|option| option.id == *it));
                 let option = known.ok_or_else(|| "answer with one of the options".to_owned())?;
-                json!({ "outcome": "selected", "optionId": option })
+                json!({ "outcome": { "outcome": "selected", "optionId": option } })
             }
             _ => match question.option(None, false) {
-                Some(it) => json!({ "outcome": "selected", "optionId": it.id }),
-                None => json!({ "outcome": "cancelled" }),
+                Some(it) => json!({ "outcome": { "outcome": "selected", "optionId": it.id } }),
+                None => json!({ "outcome": { "outcome": "cancelled" } }),
             },
         };
         self.emit(session, vec![TreeAction::new(Tree::Chat, StateAction::ChatInputCompleted(action)).by(origin)]);
-        self.answer_hub(&id, &json!({ "outcome": outcome }));
+        self.answer_hub(&id, &answer);
         self.close_question(session, &id);
         Ok(())
     }
@@ -197,9 +219,28 @@ impl HostedSession {
 
     /// What a client chose before it completed the request.
     fn drafted_option(&self, request: &str) -> Option<String> {
-        let parts = json!(self.trees.chat.active_turn.as_ref()?.response_parts);
-        let request = parts.as_array()?.iter().filter_map(|it| it.get("request")).find(|it| it["id"] == request)?;
-        request.pointer(&format!("/answers/{QUESTION}/value/value"))?.as_str().map(str::to_owned)
+        self.drafts(request)?.get(QUESTION).and_then(chosen_option).map(str::to_owned)
+    }
+
+    fn drafts(&self, request: &str) -> Option<&HashMap<String, ChatInputAnswer>> {
+        let parts = &self.trees.chat.active_turn.as_ref()?.response_parts;
+        let found = parts.iter().find_map(|it| match it {
+            ResponsePart::InputRequest(it) if it.request.id == request => Some(&it.request),
+            _ => None,
+        });
+        found?.answers.as_ref()
+    }
+
+    /// Fields that were filled in, also before; what the client sends last counts.
+    fn form_answer(&self, action: &ChatInputCompletedAction) -> Value {
+        let drafts = self.drafts(&action.request_id).into_iter().flatten();
+        match action.response {
+            ChatInputResponseKind::Accept => {
+                json!({ "action": "accept", "content": forms::content(drafts.chain(action.answers.iter().flatten())) })
+            }
+            ChatInputResponseKind::Decline => json!({ "action": "decline" }),
+            _ => json!({ "action": "cancel" }),
+        }
     }
 }
 
@@ -231,6 +272,7 @@ fn read_question(params: &Value, turn: &str) -> Option<OpenQuestion> {
         turn: turn.to_owned(),
         call: text(call, "toolCallId"),
         is_approval: call.get("rawInput").is_some(),
+        is_form: false,
         options: options.collect(),
     })
 }

@@ -1,8 +1,9 @@
 //! The host by conversations: inputs on `>` lines, what it sends below. A mirror of each client checks what it got.
 //!
 //! `> 1 +`: a client connects, `> 2 + 1`: with what another one knew; `> 1 -`: it ends; `> 1 {…}`: it says something;
-//! `> hub {…}`: the hub does, and `> hub METHOD {…}` is its answer to a request; `> agent - why`: the agent ends; `> tick MS`: time passes. `$OPTIONS` are options of a
-//! session, in the mode `default`; `$PLAN` are the same in the mode `plan`. `> machine …`: as `machine_event` reads it.
+//! `> hub {…}`: the hub does, and `> hub METHOD {…}` is its answer to a request; `> agent - why`: the agent ends;
+//! `> machine …`: something came of an order; `> tick MS`: time passes. `$OPTIONS` are options of a session, in the mode
+//! `default`; `$PLAN` are the same in the mode `plan`.
 
 use std::collections::BTreeMap;
 

@@ -156,11 +156,11 @@ impl AhpHost {
         let options = [
             ("model", active.message.model.as_ref().map(|it| json!(it.id))),
             ("resume", hosted.turn.resumes.then(|| json!(true))),
+            ("forms", Some(json!(true))),
             ("tools", (!tools.is_empty()).then(|| json!(tools))),
         ];
         let options = with_members(json!({}), options);
-        let meta = options.as_object().is_some_and(|it| !it.is_empty()).then(|| json!({ "castor": options }));
-        let params = with_members(json!({ "sessionId": session, "prompt": blocks }), [("_meta", meta)]);
+        let params = json!({ "sessionId": session, "prompt": blocks, "_meta": { "castor": options } });
         let request = HubRequest::Prompt { session: session.to_owned(), turn: turn.to_owned() };
         self.ask_hub(request, "session/prompt", &params);
     }

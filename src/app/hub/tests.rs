@@ -1,6 +1,6 @@
 //! The hub by conversations: inputs on `>` lines, what it sends below.
 //!
-//! `> 1 + `: a connection begins; `> 1 - `: it ends; `> 1 {…}`: it says something; `> agent {…}`: the agent does;
+//! `> 1 + `: a connection begins, `> 1 ++`: that of a host; `> 1 - `: it ends; `> 1 {…}`: it says something; `> agent {…}`: the agent does;
 //! `> agent - why`: the agent ends; `> tick MS`: time passes.
 
 use bytes::Bytes;
@@ -55,6 +55,7 @@ fn run(scenario: &str) -> String {
             ("agent", _) if rest.starts_with('-') => HubInput::AgentEnded(rest.trim_start_matches("- ")),
             ("agent", _) => HubInput::Agent(&agent),
             (_, "+") => HubInput::Connected(number),
+            (_, "++") => HubInput::HostConnected(number),
             (_, "-") => HubInput::Disconnected(number),
             _ => HubInput::Message { from: number, text: message.as_bytes() },
         };

@@ -359,8 +359,9 @@ fn is_delegation(live: Option<&LiveSession>, effect: &Effect) -> bool {
 
 /// Asks the client; a question that it cannot show is answered at once.
 fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &mut Vec<u8>) {
-    let client = state.client.clone().unwrap_or_default();
+    let mut client = state.client.clone().unwrap_or_default();
     let Some(live) = state.sessions.get_mut(id) else { return };
+    client.shows_forms |= matches!(question.about, QuestionTopic::Form { .. }) && live.session.record().shows_forms();
     if let Some(call) = question.about.call() {
         live.view.announce(call, lines);
     }

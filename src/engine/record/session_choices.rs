@@ -45,6 +45,8 @@ pub(super) struct LastingChoices {
     pub limits: Option<Option<Limits>>,
     /// Of the prompt: the only ones.
     pub tools: Option<Vec<String>>,
+    /// Of the prompt.
+    pub forms: bool,
     /// Of the prompt: what the host brought for it.
     pub host: HostTools,
 }
@@ -154,6 +156,11 @@ impl Record {
         self.lasting().is_some()
     }
 
+    /// Whether questions of the prompt at hand may have fields, whatever the client declared.
+    pub fn shows_forms(&self) -> bool {
+        self.lasting().is_some_and(|it| it.forms)
+    }
+
     fn lasting(&self) -> Option<&LastingChoices> {
         self.past.choices.for_prompt.as_deref()
     }
@@ -191,13 +198,14 @@ impl Record {
 
     pub(super) fn begin_prompt_options(&mut self, options: &PromptOptions) {
         self.end_prompt_options();
-        let PromptOptions { mode, model, limits, tools, host } = options;
+        let PromptOptions { mode, model, limits, tools, forms, host } = options;
         let window = self.spent.last.map_or(0, |(_, size)| size);
         let before = LastingChoices {
             mode: mode.map(|_| self.mode),
             model: model.as_ref().map(|_| PromptModel { name: self.model.clone(), window }),
             limits: limits.map(|_| self.past.choices.limits),
             tools: tools.clone(),
+            forms: *forms,
             host: host.clone(),
         };
         mode.iter().for_each(|it| self.set_mode(*it));

@@ -38,6 +38,8 @@ pub struct PromptOptionsParams {
     tools: Option<Vec<Value>>,
     /// Which calls the client runs.
     host_tool_execution: Option<HostExecution>,
+    /// True: questions of the turn may have fields, though the client did not declare `elicitation.form`.
+    forms: Option<bool>,
     /// True: the prompt is empty, and the model goes on where the last turn failed.
     resume: Option<bool>,
     /// Of all calls that the prompt before ended with.
@@ -82,6 +84,7 @@ impl PromptOptionsParams {
         }
         (res.tools, res.host.tools) = prompt_tools(self.tools, has_tool).map_err(wrong)?;
         res.host.execution = self.host_tool_execution;
+        res.forms = self.forms == Some(true);
         res.host.check().map_err(wrong)?;
         Ok(res)
     }

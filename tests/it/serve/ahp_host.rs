@@ -288,22 +288,37 @@ fn changed_files_are_reviewed_by_one_for_all_and_undone() {
 
 #[test]
 fn a_question_of_the_model_is_a_request_for_input() {
-    let questions = json!({"questions": [{"question": "Which database?", "header": "Database", "type": "choice",
-        "options": [{"label": "SQLite", "description": "one file"}, {"label": "Postgres"}]}]});
+    let questions = json!({"questions": [
+        {"question": "Which database?", "header": "Database", "type": "choice",
+            "options": [{"label": "SQLite", "description": "one file"}, {"label": "Postgres"}]},
+        {"question": "Which name?", "header": "Name", "type": "text"},
+    ]});
     let server = Server::start(&script(&[vec![call("ask_user", questions)], vec![say("Good.")]]), &[]);
     let mut one = AhpSocket::begin(&server, "one");
     one.create(&server, "s", json!({}));
     one.prompt("s", "t1", "ask");
     one.until(|it| it.state(&session("s"))["inputNeeded"][0]["kind"] == "chatInput");
     let request = one.state(&session("s"))["inputNeeded"][0]["request"].clone();
-    assert_eq!(request["questions"][0]["options"][1]["label"], "Postgres");
-    let answers = json!({ "choice": { "state": "submitted", "value": { "kind": "selected", "value": "1" } } });
+    let questions = request["questions"].as_array().unwrap();
+    let of_kind = |kind: &str| questions.iter().find(|it| it["kind"] == kind).unwrap_or_else(|| panic!("{request}"));
+    let (choice, name) = (of_kind("single-select"), of_kind("text"));
+    assert_eq!(choice["options"][1]["label"], "Postgres");
+    let chosen = json!({ "kind": "selected", "value": choice["options"][1]["id"] });
+    let mut answers = json!({});
+    answers[choice["id"].as_str().unwrap()] = json!({ "state": "submitted", "value": chosen });
+    let drafted = json!({ "state": "draft", "value": { "kind": "text", "value": "shop" } });
+    one.dispatch(
+        &chat("s"),
+        json!({
+            "type": "chat/inputAnswerChanged", "requestId": request["id"], "questionId": name["id"], "answer": drafted,
+        }),
+    );
     let action =
         json!({ "type": "chat/inputCompleted", "requestId": request["id"], "response": "accept", "answers": answers });
     one.dispatch(&chat("s"), action);
     one.until_turns("s", 1);
     let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap().to_string();
-    assert!(turn.contains("Database → Postgres"), "{turn}");
+    assert!(turn.contains("Database → Postgres") && turn.contains("Name → shop"), "{turn}");
     one.check_chat("s");
 }
 
