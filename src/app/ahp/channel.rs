@@ -11,6 +11,8 @@ const DERIVED_CHAT: &str = "ahp-chat://";
 const CHANGES: &str = "ahp-changeset:/";
 const CHANGES_OF: &str = "/session";
 const TERMINAL: &str = "ahp-terminal:/";
+const LOGS: &str = "ahp-otlp:/logs/";
+const METRICS: &str = "ahp-otlp:/metrics";
 const WATCH: &str = "ahp-resource-watch:/";
 const ANNOTATIONS_OF: &str = "/annotations";
 const MAX_ID: usize = 128;
@@ -27,12 +29,20 @@ pub enum Channel {
     Annotations(String),
     Terminal(String),
     Watch(String),
+    /// The agent's log, from a severity on.
+    Logs(String),
+    Metrics,
 }
 
 impl Channel {
     pub fn read(uri: &str) -> Option<Self> {
-        if uri == ROOT_RESOURCE_URI {
-            return Some(Self::Root);
+        match uri {
+            ROOT_RESOURCE_URI => return Some(Self::Root),
+            METRICS => return Some(Self::Metrics),
+            _ => (),
+        }
+        if let Some(level) = uri.strip_prefix(LOGS) {
+            return Some(Self::Logs(id(level)?.to_lowercase()));
         }
         if let Some(rest) = uri.strip_prefix(SESSION) {
             return Some(match rest.strip_suffix(ANNOTATIONS_OF) {
@@ -67,12 +77,14 @@ impl Channel {
             Self::Annotations(it) => format!("{SESSION}{it}{ANNOTATIONS_OF}"),
             Self::Terminal(it) => format!("{TERMINAL}{it}"),
             Self::Watch(it) => format!("{WATCH}{it}"),
+            Self::Logs(level) => format!("{LOGS}{level}"),
+            Self::Metrics => METRICS.to_owned(),
         }
     }
 
     pub fn session(&self) -> Option<&str> {
         match self {
-            Self::Root | Self::Terminal(_) | Self::Watch(_) => None,
+            Self::Root | Self::Terminal(_) | Self::Watch(_) | Self::Logs(_) | Self::Metrics => None,
             Self::Session(it) | Self::Chat(it) | Self::Changes(it) | Self::Annotations(it) => Some(it),
         }
     }
@@ -118,6 +130,8 @@ mod tests {
             Channel::Annotations(id()),
             Channel::Terminal(id()),
             Channel::Watch(id()),
+            Channel::Logs("warn".to_owned()),
+            Channel::Metrics,
         ] {
             assert_eq!(Channel::read(&it.uri()), Some(it));
         }

@@ -19,6 +19,7 @@ use super::{
     hosted_session::{SessionStage, TreeAction},
     hub_requests::{HubRequest, WaitingClient},
     messages::{SHELL_PREFIX, file_uri},
+    telemetry,
     uri_style::UriStyle,
 };
 
@@ -166,6 +167,7 @@ impl AhpHost {
         match channel {
             Channel::Terminal(it) => self.work.terminals.contains_key(it),
             Channel::Watch(it) => self.work.watches.contains_key(it),
+            Channel::Logs(level) => telemetry::least_severity(level).is_some(),
             it => it.session().is_none_or(|it| self.sessions.contains_key(it)),
         }
     }
@@ -182,9 +184,9 @@ impl AhpHost {
             meta: None,
             snapshots: channels.iter().filter_map(|it| self.snapshot(it)).collect(),
             default_directory: Some(file_uri(&self.settings.folder)),
-            completion_trigger_characters: Some(vec!["/".to_owned()]),
+            completion_trigger_characters: Some(vec!["/".to_owned(), "@".to_owned()]),
             terminal_command_prefix: Some(SHELL_PREFIX.to_owned()),
-            telemetry: None,
+            telemetry: Some(telemetry::capabilities()),
             automations: None,
         }
     }
@@ -218,6 +220,7 @@ impl AhpHost {
             Channel::Changes(_) => SnapshotState::Changeset(Box::new(trees?.changes.clone())),
             Channel::Annotations(_) => SnapshotState::Annotations(Box::new(trees?.annotations.clone())),
             Channel::Terminal(it) => SnapshotState::Terminal(Box::new(self.work.terminals.get(it)?.state.clone())),
+            Channel::Logs(_) | Channel::Metrics => return None,
             Channel::Watch(it) => SnapshotState::ResourceWatch(Box::new(self.work.watches.get(it)?.state.clone())),
         };
         Some(Snapshot { resource: channel.uri(), state, from_seq: number(self.action_log.last()) })

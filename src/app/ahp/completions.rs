@@ -1,4 +1,4 @@
-//! Completions of a message: slash commands, while the first word is typed.
+//! Completions of a message: slash commands, while the first word is typed, and paths after an `@`.
 
 use ahp::ahp_types::{
     commands::{CompletionItem, CompletionsResult},
@@ -9,7 +9,11 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
+    file_requests::FileJob,
+    hub_requests::WaitingClient,
+    path_begin::PathBegin,
 };
+use crate::base::root_files::{FileAct, FileAnswer, FileOrder, FileTrouble};
 
 const MAX_ITEMS: usize = 50;
 
@@ -28,12 +32,31 @@ impl AhpHost {
                 let commands = hosted.offer.commands.iter().filter(|it| it.0.starts_with(begin));
                 commands.take(MAX_ITEMS).map(|it| item(it, typed.encode_utf16().count())).collect()
             }
-            None => Vec::new(),
+            None => match PathBegin::of(&typed, &hosted.cwd) {
+                Some(it) => {
+                    let order = FileOrder { roots: vec![it.root.clone()], path: it.folder.clone(), act: FileAct::List };
+                    self.order_file(order, FileJob::Complete { asker: call.asker(), begin: it });
+                    return Ok(());
+                }
+                None => Vec::new(),
+            },
         };
         self.answer(&call.asker(), &CompletionsResult { items });
         Ok(())
     }
+
+    /// A folder that cannot be listed has nothing to complete.
+    pub(super) fn complete_path(&mut self, asker: &WaitingClient, begin: &PathBegin, outcome: FileOutcome) {
+        let entries = if let Ok(FileAnswer::Entries(it)) = outcome { it } else { Vec::new() };
+        let fitting = entries.iter().filter(|it| it.0.starts_with(&begin.name));
+        // Hidden ones are meant where the dot is typed.
+        let fitting = fitting.filter(|it| !it.0.starts_with('.') || begin.name.starts_with('.'));
+        let items = fitting.take(MAX_ITEMS).map(|it| begin.item(it)).collect();
+        self.answer(asker, &CompletionsResult { items });
+    }
 }
+
+type FileOutcome = Result<FileAnswer, FileTrouble>;
 
 /// It replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
 fn item((name, description): &(String, String), n_typed: usize) -> CompletionItem {

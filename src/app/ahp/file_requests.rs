@@ -22,6 +22,7 @@ use super::{
     hub_requests::WaitingClient,
     machine::MachineOrder,
     messages::{file_uri, path_of},
+    path_begin::PathBegin,
     time,
 };
 use crate::base::{
@@ -41,6 +42,11 @@ pub enum FileJob {
     },
     /// A client asks whether it may; that a file is missing is no refusal.
     Grant(WaitingClient),
+    /// A client types a path.
+    Complete {
+        asker: WaitingClient,
+        begin: PathBegin,
+    },
     /// The first scan answers the client that wants the watch.
     Scan {
         watch: String,
@@ -156,7 +162,7 @@ impl AhpHost {
         }
     }
 
-    fn order_file(&mut self, order: FileOrder, job: FileJob) {
+    pub(super) fn order_file(&mut self, order: FileOrder, job: FileJob) {
         self.work.n_jobs += 1;
         self.work.jobs.insert(self.work.n_jobs, job);
         self.out.push(AhpOutput::Machine(MachineOrder::File { job: self.work.n_jobs, order }));
@@ -167,6 +173,7 @@ impl AhpHost {
             (None, _) => (),
             (Some(FileJob::Answer { asker, wants_base64 }), Ok(it)) => self.answer(&asker, &result(it, wants_base64)),
             (Some(FileJob::Answer { asker, .. }), Err(it)) => self.refuse(&asker, &refusal(it)),
+            (Some(FileJob::Complete { asker, begin }), outcome) => self.complete_path(&asker, &begin, outcome),
             (Some(FileJob::Grant(asker)), Ok(_) | Err(FileTrouble::Missing)) => self.answer(&asker, &json!({})),
             (Some(FileJob::Grant(asker)), Err(it)) => self.refuse(&asker, &refusal(it)),
             (Some(FileJob::Scan { watch, asker: Some(asker) }), Ok(FileAnswer::Scan(found))) => {

@@ -34,9 +34,6 @@ impl AhpHost {
         if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 {
             return Err("a turn runs; wait for its end".to_owned());
         }
-        if hosted.requests.n_programs > 1 {
-            return Err("a program that speaks ACP has the session open, too; close it there first".to_owned());
-        }
         let mut after = hosted.trees.session.clone();
         if reducers::apply_action_to_session(&mut after, &action) != ReduceOutcome::Applied {
             return Err("that changes nothing".to_owned());

@@ -63,12 +63,6 @@ impl AhpHost {
                 let text = |name: &str| params.get(name).and_then(Value::as_str);
                 self.end_other_prompt(&session, &TurnOutcome::Reported(text("stopReason"), text("error")));
             }
-            "_castor/session/clients" => {
-                let n = params["clients"].as_array().map_or(0, Vec::len);
-                if let Some(it) = self.sessions.get_mut(&session) {
-                    it.requests.n_programs = n;
-                }
-            }
             "_castor/session/rewound" => self.note_rewound(&session),
             _ => (),
         }

@@ -1,4 +1,4 @@
-//! What the host wants done on this machine, and what comes of it: it touches no file and starts no program by itself.
+//! Orders of the host to its machine, and their outcomes: the host itself touches no file and starts no program.
 
 use crate::base::{
     path::AbsPath,

@@ -29,9 +29,11 @@ mod messages;
 mod open_question;
 mod open_requests;
 mod open_sessions;
+mod path_begin;
 mod questions;
 mod session_requests;
 mod summaries;
+mod telemetry;
 mod terminals;
 #[cfg(test)]
 mod tests;
@@ -89,6 +91,8 @@ pub enum AhpInput<'a> {
     Hub(&'a Bytes),
     /// The agent ended: no session is open in it any more.
     AgentEnded(&'a str),
+    /// One line that the agent logged.
+    AgentLogged(&'a str),
     /// Something came of an order to the machine.
     Machine(MachineEvent),
     /// Time has passed.
@@ -165,6 +169,7 @@ impl AhpHost {
             AhpInput::Message { from, text } => self.take_message(from, text),
             AhpInput::Hub(message) => self.take_hub_message(message),
             AhpInput::AgentEnded(why) => self.mark_dormant(why),
+            AhpInput::AgentLogged(line) => self.export_log(line),
             AhpInput::Machine(MachineEvent::File { job, outcome }) => self.take_file_outcome(job, outcome),
             AhpInput::Machine(MachineEvent::Terminal { id, event }) => self.take_terminal_event(&id, event),
             AhpInput::Tick => {

@@ -11,8 +11,6 @@ pub struct OpenRequests {
     /// The question that the agent withdrew last: another client may have answered it.
     pub withdrawn: Option<(RequestId, OpenQuestion)>,
     pub tool_calls: BTreeMap<RequestId, ClientToolCall>,
-    /// Clients of the hub that have the session open; the host is one of them.
-    pub n_programs: usize,
 }
 
 /// A call that a client runs.

@@ -1,7 +1,7 @@
 //! The host by conversations: inputs on `>` lines, what it sends below. A mirror of each client checks what it got.
 //!
 //! `> 1 +`: a client connects, `> 2 + 1`: with what another one knew; `> 1 -`: it ends; `> 1 {…}`: it says something;
-//! `> hub {…}`: the hub does, and `> hub METHOD {…}` is its answer to a request; `> agent - why`: the agent ends;
+//! `> hub {…}`: the hub does, and `> hub METHOD {…}` is its answer to a request; `> agent - why`: the agent ends; `> log LINE`: it logs;
 //! `> machine …`: something came of an order; `> tick MS`: time passes. `$OPTIONS` are options of a session, in the mode
 //! `default`; `$PLAN` are the same in the mode `plan`.
 
@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::{
     AhpHost, AhpInput, AhpOutput, HostMemory, HostSettings, MachineEvent, MachineOrder, TerminalEvent, channel::Channel,
 };
-use crate::base::root_files::FileAnswer;
+use crate::base::root_files::{FileAnswer, FileKind};
 
 const SCENARIOS: &[(&str, &str)] = &[
     ("scenarios/sessions.txt", include_str!("scenarios/sessions.txt")),
@@ -45,7 +45,8 @@ impl Mirror {
     fn take(&mut self, message: &Value) {
         let result = &message["result"];
         let listed = result["snapshots"].as_array().cloned().unwrap_or_default();
-        for it in listed.into_iter().chain(result.get("snapshot").cloned()) {
+        let one = result.get("snapshot").filter(|it| !it.is_null()).cloned();
+        for it in listed.into_iter().chain(one) {
             let it: Snapshot = serde_json::from_value(it).unwrap();
             self.0.insert(Channel::read(&it.resource).unwrap(), it.state);
         }
@@ -79,7 +80,7 @@ impl Mirror {
     /// Of all that the client is subscribed to.
     fn check(&self, host: &AhpHost, number: u64) {
         let client = &host.clients[&number];
-        for channel in &client.subscriptions {
+        for channel in client.subscriptions.iter().filter(|it| !matches!(it, Channel::Logs(_) | Channel::Metrics)) {
             let known = self.0.get(channel).unwrap_or_else(|| panic!("{channel:?} of {number}"));
             let trees = channel.session().map(|it| &host.sessions[it].trees);
             let mut known = known.clone();
@@ -151,6 +152,7 @@ impl Run {
                 self.now_ms += ms.parse::<u64>().unwrap();
                 AhpInput::Tick
             }
+            ("log", line) => AhpInput::AgentLogged(line),
             ("agent", _) => AhpInput::AgentEnded(rest.trim_start_matches("- ")),
             ("hub", _) => AhpInput::Hub(&of_hub),
             ("machine", rest) => AhpInput::Machine(machine_event(rest)),
@@ -204,7 +206,7 @@ impl Run {
     }
 }
 
-/// `scan JOB PATH=VERSION…`, `output ID TEXT`, `exit ID CODE`.
+/// `scan JOB PATH=VERSION…`, `list JOB NAME…`, `output ID TEXT`, `exit ID CODE`.
 fn machine_event(text: &str) -> MachineEvent {
     let mut words = text.splitn(3, ' ');
     let (kind, of, rest) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap_or_default());
@@ -214,6 +216,10 @@ fn machine_event(text: &str) -> MachineEvent {
             let versions = rest.split_whitespace().map(|it| it.split_once('=').unwrap());
             let found = versions.map(|(path, version)| (path.to_owned(), version.to_owned())).collect();
             MachineEvent::File { job: of.parse().unwrap(), outcome: Ok(FileAnswer::Scan(found)) }
+        }
+        "list" => {
+            let entries = rest.split_whitespace().map(|it| (it.to_owned(), FileKind::File)).collect();
+            MachineEvent::File { job: of.parse().unwrap(), outcome: Ok(FileAnswer::Entries(entries)) }
         }
         "output" => terminal(TerminalEvent::Output(rest.replace("\\e", "\x1b").replace("\\a", "\x07"))),
         "exit" => terminal(TerminalEvent::Exited(rest.parse().ok())),

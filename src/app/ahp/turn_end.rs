@@ -72,6 +72,9 @@ impl AhpHost {
 
     pub(super) fn end_turn(&mut self, session: &str, outcome: &TurnOutcome<'_>) {
         let now = self.now_ms;
+        if let TurnOutcome::Answer(it) = outcome {
+            self.export_metrics(session, it);
+        }
         self.withdraw_questions(session);
         self.end_tool_calls(session, None);
         let Some(hosted) = self.sessions.get_mut(session) else { return };

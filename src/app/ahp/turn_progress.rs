@@ -1,4 +1,4 @@
-//! How far the turns of a session are, where no tree of AHP says it: the part that grows, calls, prompts of other clients.
+//! Progress of a session's turns, beside the chat's tree: the part that grows, calls, prompts of other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 

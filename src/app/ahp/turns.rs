@@ -2,7 +2,7 @@
 
 use ahp::ahp_types::{
     actions::{ActionOrigin, ChatTurnResumeAction, ChatTurnStartedAction, StateAction},
-    state::{AgentSelection, Message, ResponsePart},
+    state::{AgentSelection, Message, ResponsePart, TurnState},
 };
 use serde_json::json;
 
@@ -90,7 +90,8 @@ impl AhpHost {
             return Err("a turn runs already".to_owned());
         }
         let turn = action.turn_id.clone();
-        let last = hosted.trees.chat.turns.last().filter(|it| it.id == turn).and_then(|it| it.response_parts.last());
+        let failed = hosted.trees.chat.turns.last().filter(|it| it.id == turn && it.state == TurnState::Error);
+        let last = failed.and_then(|it| it.response_parts.last());
         if !matches!(last, Some(ResponsePart::Error(it)) if it.resumable == Some(true)) {
             return Err("that turn cannot be resumed; send a message".to_owned());
         }

@@ -1,4 +1,4 @@
-//! How a client writes URIs: some make those of sessions and chats of the agent's name, and know no others.
+//! URIs in a client's own style: some clients make those of sessions and chats of the agent's name.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -181,10 +181,15 @@ impl Hub {
         }
     }
 
-    /// The last one that is attached closes it; others leave it open for the rest.
+    /// The last one that is attached closes it; others leave it open for the rest. A host opens it again otherwise, and
+    /// must not believe that it is closed.
     fn close_session(&mut self, call: HubCall<'_>) {
         let others = self.sessions.get(&call.session).is_some_and(|it| it.attached.iter().any(|it| *it != call.from));
         match others {
+            true if self.connections.get(&call.from).is_some_and(|it| it.is_host) => {
+                let why = error::busy("other programs have the session open", "Close it there first.");
+                self.refuse(call.from, &call.id, &why);
+            }
             true => self.detach_session(call),
             false if self.sessions.get(&call.session).is_some_and(|it| !it.is_awake()) => {
                 self.forget(&call.session);

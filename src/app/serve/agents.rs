@@ -36,6 +36,8 @@ pub struct AgentNews {
 
 pub enum AgentEvent {
     Lines(Vec<Bytes>),
+    /// One line of its stderr.
+    Logged(String),
     /// In words.
     Ended(String),
 }
@@ -73,10 +75,9 @@ impl RunningAgent {
         let (lines, queue) = mpsc::unbounded_channel();
         let queued = Arc::new(AtomicUsize::new(0));
         tokio::spawn(write_lines(stdin, queue, queued.clone()));
-        let last = tokio::spawn(read_stderr(stderr, principal.to_owned()));
-        let principal = principal.to_owned();
+        let to = Outlet { principal: principal.to_owned(), number, news };
+        let last = tokio::spawn(read_stderr(stderr, to.clone()));
         tokio::spawn(async move {
-            let to = Outlet { principal, number, news };
             read_lines(stdout, &to).await;
             let why = end(life, last).await;
             to.send(AgentEvent::Ended(why)).await;
@@ -96,6 +97,7 @@ impl RunningAgent {
     }
 }
 
+#[derive(Clone)]
 struct Outlet {
     principal: String,
     number: u64,
@@ -144,7 +146,7 @@ async fn read_lines(mut stdout: ChildStdout, to: &Outlet) {
 }
 
 /// Passes on what it logs; returns its last line.
-async fn read_stderr(stderr: ChildStderr, principal: String) -> String {
+async fn read_stderr(stderr: ChildStderr, to: Outlet) -> String {
     let mut reader = BufReader::new(stderr);
     let (mut line, mut last) = (Vec::new(), String::new());
     loop {
@@ -155,8 +157,9 @@ async fn read_stderr(stderr: ChildStderr, principal: String) -> String {
         }
         let said = String::from_utf8_lossy(&line).trim().to_owned();
         if !said.is_empty() {
-            let of = if principal.is_empty() { "the user" } else { &principal };
+            let of = if to.principal.is_empty() { "the user" } else { &to.principal };
             tracing::warn!("the agent of {of}: {said}");
+            to.send(AgentEvent::Logged(said.clone())).await;
             last = said;
         }
     }

@@ -1,4 +1,4 @@
-//! What the AHP host of a principal does on this machine: orders about files, one after the other, and the user's terminals.
+//! The machine of a principal's AHP host: orders about files, one after the other, and the user's terminals.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -286,6 +286,7 @@ impl ServeLoop {
             AgentEvent::Lines(lines) => {
                 lines.iter().for_each(|it| self.step(&principal, HubInput::Agent(it)));
             }
+            AgentEvent::Logged(line) => self.step_ahp(&principal, AhpInput::AgentLogged(&line)),
             AgentEvent::Ended(why) => {
                 state.agent = None;
                 let open = self.agent_ended(&principal, &why);

@@ -204,7 +204,7 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
 /// Only a turn that ended without an answer can be resumed, and nothing is said to the model.
 fn check_resume(live: &LiveSession, content: &PromptContent) -> Result<(), ErrorObjectOwned> {
     let is_empty = content.parts.is_empty() && content.results.is_empty();
-    match (live.session.is_busy(), is_empty, live.session.record().awaits_answer()) {
+    match (live.session.is_busy(), is_empty, live.session.record().owes_answer()) {
         (true, ..) => Err(error::busy("the session is busy with a prompt", "Wait for its end.")),
         (_, false, _) => Err(error::invalid_params("_meta.castor.resume: the prompt has content; leave it empty")),
         (_, _, false) => Err(error::invalid_params("_meta.castor.resume: the last turn has its answer; send a prompt")),

@@ -218,7 +218,7 @@ impl History {
     }
 
     /// Whether the last word is not the model's.
-    pub fn awaits_answer(&self) -> bool {
+    pub fn ends_open(&self) -> bool {
         self.turns.last().is_some_and(|it| it.role() != Role::Model)
     }
 

@@ -292,11 +292,6 @@ impl Record {
         self.past.history.pending_calls()
     }
 
-    /// Whether the model has not answered what it was sent last.
-    pub fn awaits_answer(&self) -> bool {
-        self.past.history.awaits_answer()
-    }
-
     /// Whether a prompt may bring these results: those of all calls that wait for one, and no others.
     ///
     /// # Errors

@@ -156,6 +156,11 @@ impl Record {
         self.lasting().is_some()
     }
 
+    /// Whether the model has not answered what it was sent last.
+    pub fn owes_answer(&self) -> bool {
+        self.past.history.ends_open()
+    }
+
     /// Whether questions of the prompt at hand may have fields, whatever the client declared.
     pub fn shows_forms(&self) -> bool {
         self.lasting().is_some_and(|it| it.forms)

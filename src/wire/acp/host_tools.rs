@@ -96,6 +96,22 @@ pub struct ToolResultParams {
     answer: ToolAnswer,
 }
 
+/// The capability `hostTools`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) enum HostToolsParam {
+    Runs(bool),
+    Only(DeclaredTools),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) enum DeclaredTools {
+    Declared,
+}
+
 /// A text, or parts.
 #[derive(JsonSchema)]
 #[serde(untagged)]

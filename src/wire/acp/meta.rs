@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{intercept::InterceptorParam, policy::ClientPolicyParam, prompt_options::PromptOptionsParams};
+use super::{
+    host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
+    prompt_options::PromptOptionsParams,
+};
 use crate::base::{
     host_tools::{HostExecution, HostTool},
     ids::{CallId, MessageId, SessionId, StreamId},
@@ -142,21 +145,6 @@ struct OwnClientMeta {
     policy: Option<ClientPolicyParam>,
     /// True: answers that open a session have `workspaceTrust`, and castor does not ask about the folder.
     workspace_trust: Option<bool>,
-}
-
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "read leniently, member by member")]
-enum HostToolsParam {
-    Runs(bool),
-    Only(DeclaredTools),
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(dead_code, reason = "read leniently, member by member")]
-enum DeclaredTools {
-    Declared,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -29,13 +29,13 @@ struct Place {
     real: AbsPath,
 }
 
-type Done = Result<FileAnswer, FileTrouble>;
+type FileResult = Result<FileAnswer, FileTrouble>;
 
 /// Carries out one order. What lies in `hidden` is not there for it, and neither are files where secrets are kept.
 ///
 /// # Errors
 /// What kept it from being done.
-pub fn carry_out(order: &FileOrder, hidden: &[AbsPath]) -> Done {
+pub fn carry_out(order: &FileOrder, hidden: &[AbsPath]) -> FileResult {
     let find = |path: &AbsPath, follows: bool| locate((&order.roots, hidden), path, follows);
     match &order.act {
         FileAct::Read => read(&find(&order.path, true)?).map(FileAnswer::Bytes),
@@ -79,7 +79,7 @@ fn read(place: &Place) -> Result<Vec<u8>, FileTrouble> {
     place.root.read(&place.below)?.ok_or(FileTrouble::Missing)
 }
 
-fn list(place: &Place) -> Done {
+fn list(place: &Place) -> FileResult {
     let folder = place.stat()?.ok_or(FileTrouble::Missing)?;
     if kind(&folder) != FileKind::Folder {
         return Err(failed("it is no folder"));
@@ -105,7 +105,7 @@ fn facts(place: &Place) -> Result<FileFacts, FileTrouble> {
 }
 
 /// In one step: a reader sees the old file or the new one.
-fn write(place: &Place, order: &FileWrite) -> Done {
+fn write(place: &Place, order: &FileWrite) -> FileResult {
     let stat = place.stat()?;
     if stat.is_some() && order.is_new {
         return Err(FileTrouble::Exists);
@@ -123,7 +123,7 @@ fn write(place: &Place, order: &FileWrite) -> Done {
     put(place, &[head, &order.bytes, tail].concat(), stat.map_or(0o666, |it| it.st_mode & 0o777))
 }
 
-fn put(place: &Place, bytes: &[u8], mode: u32) -> Done {
+fn put(place: &Place, bytes: &[u8], mode: u32) -> FileResult {
     if bytes.len() as u64 > MAX_FILE {
         return Err(too_large());
     }
@@ -140,7 +140,7 @@ fn put(place: &Place, bytes: &[u8], mode: u32) -> Done {
 }
 
 /// With all folders above it that are missing.
-fn make_folder(place: &Place) -> Done {
+fn make_folder(place: &Place) -> FileResult {
     let mut above: Vec<&[u8]> = dirfd::ancestors(&place.below).filter(|it| !it.is_empty()).collect();
     above.reverse();
     for it in above.into_iter().chain([place.below.as_slice()]).filter(|it| !it.is_empty()) {
@@ -152,7 +152,7 @@ fn make_folder(place: &Place) -> Done {
     Ok(FileAnswer::Done)
 }
 
-fn delete(place: &Place, recursive: bool) -> Done {
+fn delete(place: &Place, recursive: bool) -> FileResult {
     let stat = place.stat()?.ok_or(FileTrouble::Missing)?;
     let name = place.name()?;
     match (kind(&stat), recursive) {
@@ -163,7 +163,7 @@ fn delete(place: &Place, recursive: bool) -> Done {
     Ok(FileAnswer::Done)
 }
 
-fn move_to(from: &Place, to: &Place, replaces: bool) -> Done {
+fn move_to(from: &Place, to: &Place, replaces: bool) -> FileResult {
     from.stat()?.ok_or(FileTrouble::Missing)?;
     let rename = if replaces { dirfd::rename } else { dirfd::rename_noreplace };
     from.root.at(from.name()?, |from_dir, from_name| {
@@ -174,7 +174,7 @@ fn move_to(from: &Place, to: &Place, replaces: bool) -> Done {
     Ok(FileAnswer::Done)
 }
 
-fn copy_to(from: &Place, to: &Place, replaces: bool) -> Done {
+fn copy_to(from: &Place, to: &Place, replaces: bool) -> FileResult {
     let bytes = read(from)?;
     if !replaces && to.stat()?.is_some() {
         return Err(FileTrouble::Exists);
@@ -183,7 +183,7 @@ fn copy_to(from: &Place, to: &Place, replaces: bool) -> Done {
     put(to, &bytes, mode)
 }
 
-fn scan(place: &Place, filter: &ScanFilter) -> Done {
+fn scan(place: &Place, filter: &ScanFilter) -> FileResult {
     let includes = filter.includes.as_deref().map(globs).transpose()?;
     let excludes = globs(&filter.excludes)?;
     let counts = |name: &Path| !excludes.is_match(name) && includes.as_ref().is_none_or(|it| it.is_match(name));
@@ -278,7 +278,7 @@ mod tests {
         FileOrder { roots: vec![root.clone()], path: root.join(path), act }
     }
 
-    fn text(it: Done) -> String {
+    fn text(it: FileResult) -> String {
         let Ok(FileAnswer::Bytes(it)) = it else { panic!("{it:?}") };
         String::from_utf8(it).unwrap()
     }

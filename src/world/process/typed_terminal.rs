@@ -1,4 +1,4 @@
-//! Terminals that somebody types into: a program with a terminal of its own, for input, output and signals.
+//! Terminals for typing: a program with a terminal of its own, for input, output and signals.
 
 use std::{
     io,

@@ -18,6 +18,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     runtime::Runtime,
+    sync::mpsc,
     time::timeout,
 };
 use tokio_tungstenite::{
@@ -31,17 +32,25 @@ use crate::client::WATCHDOG;
 pub const ROOT: &str = "ahp-root://";
 
 /// The crate's interface over a socket that is open.
-struct SocketTransport(WebSocketStream<TcpStream>);
+struct SocketTransport {
+    socket: WebSocketStream<TcpStream>,
+    /// Telemetry, of which the crate's client makes no events.
+    telemetry: mpsc::UnboundedSender<Value>,
+}
 
 impl Transport for SocketTransport {
     fn send(&mut self, message: TransportMessage) -> impl Future<Output = Result<(), TransportError>> + Send {
         let text = message.into_parsed().map(|it| serde_json::to_string(&it).unwrap());
-        async move { self.0.send(Message::text(text?)).await.map_err(|_| TransportError::Closed) }
+        async move { self.socket.send(Message::text(text?)).await.map_err(|_| TransportError::Closed) }
     }
 
     async fn recv(&mut self) -> Result<Option<TransportMessage>, TransportError> {
         loop {
-            match self.0.next().await {
+            match self.socket.next().await {
+                Some(Ok(Message::Text(it))) if it.contains("\"otlp/export") => {
+                    // The test may be over.
+                    _ = self.telemetry.send(serde_json::from_str(&it).unwrap());
+                }
                 Some(Ok(Message::Text(it))) => return Ok(Some(TransportMessage::Text(it.to_string()))),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => (),
                 _ => return Ok(None),
@@ -53,6 +62,7 @@ impl Transport for SocketTransport {
 pub struct AhpSocket {
     runtime: Runtime,
     client: Client,
+    exported: mpsc::UnboundedReceiver<Value>,
     events: ClientEventStream,
     known: BTreeMap<String, SnapshotState>,
     /// The number of the last action.
@@ -85,12 +95,13 @@ impl AhpSocket {
             }
             let socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
             let config = ClientConfig { subscription_buffer: 4096, ..ClientConfig::default() };
-            Ok(Client::connect(SocketTransport(socket), config).await.unwrap())
+            let (telemetry, exported) = mpsc::unbounded_channel();
+            Ok((Client::connect(SocketTransport { socket, telemetry }, config).await.unwrap(), exported))
         });
-        let client = opened?;
+        let (client, exported) = opened?;
         let events = client.events();
         let (known, rejections, told) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Ok(Self { runtime, client, events, known, last: 0, rejections, told })
+        Ok(Self { runtime, client, exported, events, known, last: 0, rejections, told })
     }
 
     /// Introduced, and subscribed to the root.
@@ -189,6 +200,18 @@ impl AhpSocket {
         }
     }
 
+    /// The next telemetry for which it is so.
+    pub fn telemetry(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let exported = &mut self.exported;
+            let next = self.runtime.block_on(async { timeout(WATCHDOG, exported.recv()).await });
+            let next = next.expect("telemetry comes in time").expect("the connection lasts");
+            if is_so(&next["params"]) {
+                return next["params"].clone();
+            }
+        }
+    }
+
     pub fn until_gone(&mut self) {
         while self.next_event().is_some() {}
     }
@@ -196,7 +219,9 @@ impl AhpSocket {
     fn next_event(&mut self) -> Option<ClientEvent> {
         let events = &mut self.events;
         let next = self.runtime.block_on(async { timeout(WATCHDOG, events.recv()).await });
-        next.expect("something comes in time, or the end")
+        next.unwrap_or_else(|_| {
+            panic!("nothing comes in time; rejected: {:?}; known: {:#?}", self.rejections, self.known)
+        })
     }
 
     /// Until no turn runs, and there are so many.

@@ -60,6 +60,7 @@ pub const READ: &[(&str, &str, &str, &str)] = &[
     ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "path", "`/etc/gemini-cli/settings.json`", "The same of Gemini CLI as `CASTOR_SYSTEM_SETTINGS_PATH`, and weaker."),
     ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "path", "`/etc/gemini-cli/system-defaults.json`", "The same of Gemini CLI as `CASTOR_SYSTEM_DEFAULTS_PATH`, and weaker."),
     ("HOME", "path", "", "Your home folder."),
+    ("SHELL", "path", "`/bin/sh`", "The shell in terminals that `castor serve` runs for AHP clients."),
 ];
 
 /// (name, type, meaning) of what castor sets for those that it starts.
