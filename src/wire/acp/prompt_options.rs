@@ -40,7 +40,7 @@ pub struct PromptOptionsParams {
     host_tool_execution: Option<HostExecution>,
     /// True: questions of the turn may have fields, though the client did not declare `elicitation.form`.
     forms: Option<bool>,
-    /// True: the prompt is empty, and the model goes on where the last turn failed.
+    /// True: the prompt is empty, and the model continues where the last turn failed.
     resume: Option<bool>,
     /// Of all calls that the prompt before ended with.
     #[schemars(with = "Option<Vec<ToolResultParams>>")]
