@@ -196,7 +196,7 @@ impl AhpHost {
             return Err(ClientRefusal::new(rpc::INVALID_REQUEST, "too many watches are open"));
         }
         let recursive = params.recursive.unwrap_or_default();
-        let patterns = |it: &Option<Value>| Some(Vec::<String>::deserialize(it.as_ref()?.get("items")?).ok()?);
+        let patterns = |it: &Option<Value>| Vec::<String>::deserialize(it.as_ref()?.get("items")?).ok();
         let (includes, excludes) = (patterns(&params.includes), patterns(&params.excludes).unwrap_or_default());
         let act = FileAct::Scan(ScanFilter { recursive, includes, excludes });
         let order = FileOrder { roots: self.roots(&act), path: path(&call)?, act };

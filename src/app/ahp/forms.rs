@@ -26,7 +26,7 @@ fn question(name: &str, field: &Value, is_required: bool) -> Value {
             with_members(base, [("kind", Some(json!("single-select"))), ("options", Some(options(&field["oneOf"])))])
         }
         Some("array") => {
-            let own = [("kind", Some(json!("multi-select"))), ("options", Some(options(&field["items"]["anyOf"])))];
+            let own = [("kind", Some(json!("multi-select"))), ("options", field.pointer("/items/anyOf").map(options))];
             with_members(with_members(base, own), [("min", member("minItems")), ("max", member("maxItems"))])
         }
         Some(kind @ ("number" | "integer")) => {

@@ -101,11 +101,12 @@ impl AhpHost {
     pub(super) fn follow_state(&mut self, session: &str, outcome: Result<Value, RpcError>) {
         let now = self.now_ms;
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        let mut kept = outcome.ok().and_then(|mut it| Some(it.get_mut("state")?.take())).unwrap_or_default();
-        if let Ok(it) = serde_json::from_value(kept[annotations::STATE_KEY].take()) {
+        let state = outcome.unwrap_or_default();
+        let kept = |name: &str| state.get("state")?.get(name).cloned();
+        if let Some(it) = kept(annotations::STATE_KEY).and_then(|it| serde_json::from_value(it).ok()) {
             hosted.trees.annotations = it;
         }
-        if let Ok(it) = serde_json::from_value(kept[changes::STATE_KEY].take()) {
+        if let Some(it) = kept(changes::STATE_KEY).and_then(|it| serde_json::from_value(it).ok()) {
             hosted.trees.marks = it;
         }
         hosted.set_flags(self.catalog.is_read(session), self.catalog.is_archived(session));
