@@ -176,9 +176,9 @@ fn declaration(it: &ToolDefinition) -> Option<Value> {
 
 /// A tool of the agent as clients know tools.
 fn definition(it: &Value) -> Option<ToolDefinition> {
-    let annotations = it.get("readOnly").map(|it| json!({ "readOnlyHint": it }));
+    let annotations = it.pointer("/annotations/readOnly").map(|it| json!({ "readOnlyHint": it }));
     let res = json!({
-        "name": it.get("name")?, "title": it.get("title")?, "description": it.get("description")?,
+        "name": it.get("name")?, "title": it.get("displayName")?, "description": it.get("description")?,
         "inputSchema": it.get("parametersSchema")?, "annotations": annotations,
     });
     let server = it.get("server").map(|it| json!({ "castor": { "mcpServer": it } }));

@@ -15,7 +15,7 @@ use crate::{
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
         reply::{Reply, answer},
-        requests, requests_v2, rewind, server_orders, session_metadata, session_tools, sleep,
+        requests, requests_v2, rewind, server_orders, session_metadata, sleep,
         state::State,
         store_gate,
         tasks::store_requests::{QueuedMessage, WaitingRequest},
@@ -91,7 +91,6 @@ pub const METHODS: &[Method] = &[
     ("_castor/session/rewind", rewind::rewind),
     ("_castor/session/state", requests::state),
     ("_castor/mcp/servers", |state, _, params| server_orders::list(&state.sessions, params)),
-    ("_castor/tools/list", |state, _, params| session_tools::list(&state.sessions, params)),
     ("_castor/policy/evaluate", requests::evaluate_policy),
     ("_castor/mcp/complete", mcp_completion::complete),
 ];

@@ -45,7 +45,6 @@ pub mod serve;
 pub mod server_orders;
 mod session_metadata;
 mod session_state;
-mod session_tools;
 pub mod sessions;
 mod sleep;
 mod state;

@@ -26,7 +26,9 @@ fn describe(toolbox: &Toolbox, tool: &ToolSpec) -> ListedTool {
     let (host, foreign) = (toolbox.host_tool(&tool.name), toolbox.foreign_tool(&tool.name));
     let (source, annotations) = match (host, foreign) {
         (Some(it), _) => (ToolSource::Host, it.annotations),
-        (None, Some(it)) => (ToolSource::Mcp, annotations(it.annotations["readOnlyHint"] == true)),
+        (None, Some(it)) => {
+            (ToolSource::Mcp, annotations(it.annotations.get("readOnlyHint").is_some_and(|it| *it == true)))
+        }
         (None, None) => (ToolSource::Castor, annotations(!tool.kind.has_side_effects())),
     };
     ListedTool {

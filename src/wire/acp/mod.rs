@@ -41,7 +41,6 @@ mod reported_calls;
 pub mod rewind;
 pub mod session;
 pub mod session_metadata;
-pub mod session_tools;
 pub mod state;
 mod steering;
 pub mod subagents;

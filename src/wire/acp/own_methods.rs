@@ -15,7 +15,6 @@ use super::{
     mcp_servers::McpServersMethod,
     prompt_options::UpdateMethod,
     rewind::{CheckpointsMethod, OwnRewindMethod, RewoundNotice},
-    session_tools::ToolsMethod,
     steering::SteeringMethod,
     tool_list::ToolsMethod,
 };
@@ -38,8 +37,6 @@ pub struct Methods {
     host: HostMethods,
     #[serde(rename = "_castor/mcp/servers")]
     mcp_servers: Option<McpServersMethod>,
-    #[serde(rename = "_castor/tools/list")]
-    tools: Option<ToolsMethod>,
     /// Asks an MCP server what could stand for an argument of its prompts and resources.
     #[serde(rename = "_castor/mcp/complete")]
     complete: Option<CompleteMethod>,
