@@ -4,6 +4,7 @@
 mod ahp_client;
 mod ahp_host;
 mod ahp_machine;
+mod ahp_older_clients;
 mod ahp_sessions;
 mod attacks;
 mod bridge;

@@ -42,9 +42,8 @@ impl AhpHost {
         let dispatch = Dispatch { from, session, origin: origin.clone() };
         let verdict = match channel {
             Some(Channel::Terminal(id)) => self.take_terminal_action(&id, action, dispatch.origin),
-            Some(Channel::Root | Channel::Watch(_) | Channel::Logs(_) | Channel::Metrics) | None => {
-                Err(not_for_clients())
-            }
+            Some(Channel::Root) => Err("castor has no configuration at the root".to_owned()),
+            Some(Channel::Watch(_) | Channel::Logs(_) | Channel::Metrics) | None => Err(not_for_clients()),
             Some(_) if !is_open => Err("the channel is not open; subscribe to its session".to_owned()),
             Some(Channel::Chat(_)) => self.take_chat_action(dispatch, action),
             Some(Channel::Session(_)) => self.take_session_action(dispatch, action),
@@ -183,16 +182,12 @@ impl AhpHost {
         Ok(())
     }
 
-    /// A client takes part. The state says which of its tools count; its customizations do not.
+    /// A client takes part. It says the same again while the state has something else than it said: nothing is left out.
     fn set_active_client(&mut self, session: &str, it: SessionActiveClientSetAction, origin: ActionOrigin) -> Verdict {
-        let mut active_client = it.active_client;
-        if active_client.client_id != origin.client_id {
+        if it.active_client.client_id != origin.client_id {
             return Err("a client speaks for itself".to_owned());
         }
-        let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
-        active_client.tools = hosted.usable_tools(active_client.tools);
-        active_client.customizations = None;
-        let action = StateAction::SessionActiveClientSet(SessionActiveClientSetAction { active_client });
+        let action = StateAction::SessionActiveClientSet(it);
         self.emit(session, vec![TreeAction::new(Tree::Session, action).by(origin)]);
         Ok(())
     }

@@ -114,6 +114,6 @@ pub fn file_edit(contents: &mut SessionContents, session: &str, it: &Value) -> O
     }
     let uri = file_uri(it.get("path")?.as_str()?);
     let (old, new) = (it.get("oldText").and_then(Value::as_str), it.get("newText").and_then(Value::as_str));
-    let mut side = |text: Option<&str>| Some(json!({ "uri": uri, "content": contents.keep(session, text?) }));
+    let mut side = |text: Option<&str>| Some(json!({ "uri": uri, "content": contents.keep(session, &uri, text?) }));
     Some(with_members(json!({}), [("before", side(old)), ("after", side(new))]))
 }

@@ -1,6 +1,6 @@
 //! Sessions that the host knows of: what the agent's list said, and what the host itself keeps over restarts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ahp::ahp_types::state::SessionStatus;
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,9 @@ use serde_json::Value;
 
 /// Most sessions of which the host keeps something. The oldest are forgotten, as ids begin with the time.
 const MAX_KEPT: usize = 10_000;
+
+const MAX_CLIENTS: usize = 100;
+const MAX_CLIENT_ID: usize = 100;
 
 #[derive(Default)]
 pub struct SessionCatalog {
@@ -27,6 +30,8 @@ pub struct HostMemory {
     unread: BTreeSet<String>,
     /// Folders beside the first.
     more_folders: BTreeMap<String, Vec<String>>,
+    /// Clients of protocol versions below 1.0, the last ones: who reconnects says no version.
+    older_clients: VecDeque<String>,
 }
 
 impl SessionCatalog {
@@ -92,6 +97,24 @@ impl SessionCatalog {
         if self.memory.more_folders.len() > MAX_KEPT {
             self.memory.more_folders.pop_first();
         }
+    }
+
+    pub fn note_version(&mut self, client: &str, is_older: bool) {
+        if self.is_older_client(client) == is_older {
+            return;
+        }
+        self.is_changed = true;
+        self.memory.older_clients.retain(|it| it != client);
+        if is_older && client.len() <= MAX_CLIENT_ID {
+            self.memory.older_clients.push_back(client.to_owned());
+        }
+        if self.memory.older_clients.len() > MAX_CLIENTS {
+            self.memory.older_clients.pop_front();
+        }
+    }
+
+    pub fn is_older_client(&self, client: &str) -> bool {
+        self.memory.older_clients.iter().any(|it| it == client)
     }
 
     /// A session that is no more.

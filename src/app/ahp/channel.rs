@@ -10,9 +10,10 @@ const CHAT: &str = "ahp-chat:/";
 const DERIVED_CHAT: &str = "ahp-chat://";
 const CHANGES: &str = "ahp-changeset:/";
 const CHANGES_OF: &str = "/session";
-const TERMINAL: &str = "ahp-terminal:/";
 const LOGS: &str = "ahp-otlp:/logs/";
 const METRICS: &str = "ahp-otlp:/metrics";
+/// Schemes of terminals, which clients make: `ahp-terminal`, or with a name of their own before it.
+const TERMINAL: &str = "terminal:/";
 const WATCH: &str = "ahp-resource-watch:/";
 const ANNOTATIONS_OF: &str = "/annotations";
 const MAX_ID: usize = 128;
@@ -27,6 +28,7 @@ pub enum Channel {
     /// What the session changed in files.
     Changes(String),
     Annotations(String),
+    /// By its URI, as the client wrote it that made the terminal.
     Terminal(String),
     Watch(String),
     /// The agent's log, from a severity on.
@@ -44,28 +46,30 @@ impl Channel {
         if let Some(level) = uri.strip_prefix(LOGS) {
             return Some(Self::Logs(id(level)?.to_lowercase()));
         }
-        if let Some(rest) = uri.strip_prefix(SESSION) {
+        if let Some(rest) = uri.strip_prefix(SESSION).or_else(|| provider_path(uri)) {
             return Some(match rest.strip_suffix(ANNOTATIONS_OF) {
                 Some(rest) => Self::Annotations(id(rest)?),
                 None => Self::Session(id(rest)?),
             });
         }
-        if let Some((_, session)) = derived_chat(uri) {
-            return Some(Self::Chat(session));
+        if let Some((_, session)) = base_of_chat(uri) {
+            // Each text is shorter than the one around it: this ends.
+            return match Self::read(&session)? {
+                Self::Session(it) => Some(Self::Chat(it)),
+                _ => None,
+            };
         }
         if let Some(rest) = uri.strip_prefix(CHAT) {
             return Some(Self::Chat(id(rest)?));
         }
-        if let Some(rest) = uri.strip_prefix(TERMINAL) {
-            return Some(Self::Terminal(id(rest)?));
+        if is_terminal(uri) {
+            return Some(Self::Terminal(uri.to_owned()));
         }
         if let Some(rest) = uri.strip_prefix(WATCH) {
             return Some(Self::Watch(id(rest)?));
         }
-        match uri.strip_prefix(CHANGES) {
-            Some(rest) => Some(Self::Changes(id(rest.strip_suffix(CHANGES_OF)?)?)),
-            None => Some(Self::Session(provider_session(uri)?)),
-        }
+        let rest = uri.strip_prefix(CHANGES)?.strip_suffix(CHANGES_OF)?;
+        Some(Self::Changes(id(rest)?))
     }
 
     pub fn uri(&self) -> String {
@@ -75,7 +79,7 @@ impl Channel {
             Self::Chat(it) => format!("{CHAT}{it}"),
             Self::Changes(it) => format!("{CHANGES}{it}{CHANGES_OF}"),
             Self::Annotations(it) => format!("{SESSION}{it}{ANNOTATIONS_OF}"),
-            Self::Terminal(it) => format!("{TERMINAL}{it}"),
+            Self::Terminal(it) => it.clone(),
             Self::Watch(it) => format!("{WATCH}{it}"),
             Self::Logs(level) => format!("{LOGS}{level}"),
             Self::Metrics => METRICS.to_owned(),
@@ -91,22 +95,34 @@ impl Channel {
 }
 
 /// `castor:/ID`, as clients write it that make session URIs of the agent's name.
-pub fn provider_session(uri: &str) -> Option<String> {
-    id(uri.strip_prefix(PROVIDER)?.strip_prefix(":/")?)
+pub fn is_of_provider(uri: &str) -> bool {
+    provider_path(uri).is_some()
 }
 
-/// `ahp-chat://AUTHORITY/BASE64URL`, where the last is the session's URI: authority and session.
-pub fn derived_chat(uri: &str) -> Option<(&str, String)> {
+pub fn provider_uri(channel: &Channel, session: &str) -> String {
+    let rest = if matches!(channel, Channel::Annotations(_)) { ANNOTATIONS_OF } else { "" };
+    format!("{PROVIDER}:/{session}{rest}")
+}
+
+fn provider_path(uri: &str) -> Option<&str> {
+    uri.strip_prefix(PROVIDER)?.strip_prefix(":/")
+}
+
+/// `ahp-chat://AUTHORITY/BASE64URL`, where the last is the session's URI: authority and that URI.
+pub fn base_of_chat(uri: &str) -> Option<(&str, String)> {
     let (authority, encoded) = uri.strip_prefix(DERIVED_CHAT)?.split_once('/')?;
     let session = BASE64_URL_SAFE_NO_PAD.decode(encoded.trim_end_matches('=')).ok()?;
-    let session = String::from_utf8(session).ok()?;
-    let id = provider_session(&session).or_else(|| id(session.strip_prefix(SESSION)?))?;
-    Some((authority, id))
+    Some((authority, String::from_utf8(session).ok()?))
 }
 
 pub fn derive_chat(authority: &str, session: &str) -> String {
-    let encoded = BASE64_URL_SAFE_NO_PAD.encode(format!("{PROVIDER}:/{session}"));
-    format!("{DERIVED_CHAT}{authority}/{encoded}")
+    format!("{DERIVED_CHAT}{authority}/{}", BASE64_URL_SAFE_NO_PAD.encode(session))
+}
+
+fn is_terminal(uri: &str) -> bool {
+    uri.split_once(TERMINAL).is_some_and(|(name, rest)| {
+        (name.is_empty() || name.strip_suffix('-').is_some_and(|it| id(it).is_some())) && id(rest).is_some()
+    })
 }
 
 /// As castor's own ids may be.
@@ -128,7 +144,8 @@ mod tests {
             Channel::Chat(id()),
             Channel::Changes(id()),
             Channel::Annotations(id()),
-            Channel::Terminal(id()),
+            Channel::Terminal("ahp-terminal:/0197-ab_c".to_owned()),
+            Channel::Terminal("agenthost-terminal:/0197-ab_c".to_owned()),
             Channel::Watch(id()),
             Channel::Logs("warn".to_owned()),
             Channel::Metrics,
@@ -136,7 +153,8 @@ mod tests {
             assert_eq!(Channel::read(&it.uri()), Some(it));
         }
         assert_eq!(Channel::read("castor:/0197-ab_c"), Some(Channel::Session(id())));
-        assert_eq!(Channel::read(&derive_chat("default", &id())), Some(Channel::Chat(id())));
+        assert_eq!(Channel::read("castor:/0197-ab_c/annotations"), Some(Channel::Annotations(id())));
+        assert_eq!(Channel::read(&derive_chat("default", "castor:/0197-ab_c")), Some(Channel::Chat(id())));
         for it in [
             "",
             "ahp-root:/",
@@ -146,6 +164,9 @@ mod tests {
             "ahp-chat://x/!",
             "file:///x",
             "pi:/x",
+            "terminal:/",
+            "my terminal:/x",
+            "ahp-terminal:/../x",
         ] {
             assert_eq!(Channel::read(it), None, "{it}");
         }

@@ -1,5 +1,7 @@
 //! Tools of a session: the agent's own, which the session lists, and those of clients, which run the calls of theirs.
 
+use std::collections::BTreeSet;
+
 use ahp::ahp_types::{
     actions::{ActionOrigin, ChatToolCallCompleteAction, SessionServerToolsChangedAction, StateAction},
     state::{ToolCallResult, ToolCallState, ToolDefinition, ToolResultContent},
@@ -138,25 +140,22 @@ impl AhpHost {
 impl HostedSession {
     /// The client that has a tool of that name.
     pub fn owner_of(&self, tool: &str) -> Option<&str> {
-        let clients = &self.trees.session.active_clients;
-        let owner = clients.iter().find(|it| it.tools.iter().any(|it| it.name == tool));
-        owner.map(|it| it.client_id.as_str())
+        self.usable_tools().find(|it| it.1.name == tool).map(|it| it.0)
     }
 
-    /// Those of a client's tools that a model can have beside the agent's own.
-    pub fn usable_tools(&self, mut tools: Vec<ToolDefinition>) -> Vec<ToolDefinition> {
-        let own = self.trees.session.server_tools.as_deref().unwrap_or_default();
-        tools.retain(|it| !own.iter().any(|own| own.name == it.name) && declaration(it).is_some());
-        tools.truncate(MAX_TOOLS);
-        tools
+    /// Tools of all clients that a model can have beside the agent's own.
+    fn usable_tools(&self) -> impl Iterator<Item = (&str, &ToolDefinition)> {
+        let state = &self.trees.session;
+        let own = state.server_tools.as_deref().unwrap_or_default();
+        let all = state.active_clients.iter().flat_map(|it| it.tools.iter().map(|tool| (it.client_id.as_str(), tool)));
+        all.filter(|(_, it)| !own.iter().any(|own| own.name == it.name) && declaration(it).is_some())
     }
 
-    /// For a prompt: the tools of all clients. Of two with the same name the first counts.
+    /// For a prompt. Of two with the same name the first counts.
     pub fn declared_tools(&self) -> Vec<Value> {
-        let all =
-            self.trees.session.active_clients.iter().flat_map(|it| it.tools.iter().map(|tool| (&it.client_id, tool)));
-        let owned = all.filter(|(client, it)| self.owner_of(&it.name) == Some(client.as_str()));
-        owned.filter_map(|it| declaration(it.1)).take(MAX_TOOLS).collect()
+        let mut names = BTreeSet::new();
+        let all = self.usable_tools().filter(|it| names.insert(it.1.name.as_str()));
+        all.filter_map(|it| declaration(it.1)).take(MAX_TOOLS).collect()
     }
 }
 

@@ -57,9 +57,8 @@ impl AhpHost {
         let version = version::negotiate_protocol_version(&offered).map_err(|it| ClientRefusal::params(&it))?;
         let version = version.ok_or_else(ClientRefusal::version)?.to_owned();
         let id = call.text("clientId")?;
-        if let Some(client) = self.clients.get_mut(&call.from) {
-            client.id = Some(id);
-        }
+        self.catalog.note_version(&id, version.starts_with("0."));
+        self.introduce(call.from, id);
         let channels = uris(&params["initialSubscriptions"]);
         self.open_channels(call.asker(), Purpose::Initialize { version }, channels);
         Ok(())
@@ -69,12 +68,18 @@ impl AhpHost {
         let id = call.text("clientId")?;
         let last_seen = call.params["lastSeenServerSeq"].as_u64();
         let last_seen = last_seen.ok_or_else(|| ClientRefusal::params("lastSeenServerSeq is a whole number"))?;
-        if let Some(client) = self.clients.get_mut(&call.from) {
-            client.id = Some(id);
-        }
+        self.introduce(call.from, id);
         let channels = uris(&call.params["subscriptions"]);
         self.open_channels(call.asker(), Purpose::Reconnect { last_seen }, channels);
         Ok(())
+    }
+
+    fn introduce(&mut self, from: u64, id: String) {
+        let Some(client) = self.clients.get_mut(&from) else { return };
+        if self.catalog.is_older_client(&id) {
+            client.uri_style = UriStyle::of_older();
+        }
+        client.id = Some(id);
     }
 
     pub(super) fn subscribe(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {

@@ -4,11 +4,13 @@ use ahp::ahp_types::{
     commands::{CompletionItem, CompletionsResult},
     state::{MessageAttachment, SimpleMessageAttachment},
 };
+use serde_json::json;
 
 use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
+    config::SlashCommand,
     file_requests::FileJob,
     hub_requests::WaitingClient,
     path_begin::PathBegin,
@@ -29,7 +31,7 @@ impl AhpHost {
         let typed = String::from_utf16_lossy(&typed);
         let items = match typed.strip_prefix('/').filter(|it| !it.contains(char::is_whitespace)) {
             Some(begin) => {
-                let commands = hosted.offer.commands.iter().filter(|it| it.0.starts_with(begin));
+                let commands = hosted.offer.commands.iter().filter(|it| it.name.starts_with(begin));
                 commands.take(MAX_ITEMS).map(|it| item(it, typed.encode_utf16().count())).collect()
             }
             None => match PathBegin::of(&typed, &hosted.cwd) {
@@ -59,12 +61,20 @@ impl AhpHost {
 type FileOutcome = Result<FileAnswer, FileTrouble>;
 
 /// It replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
-fn item((name, description): &(String, String), n_typed: usize) -> CompletionItem {
+/// Clients show its label and what `_meta` says of the command.
+fn item(it: &SlashCommand, n_typed: usize) -> CompletionItem {
+    let SlashCommand { name, description, hint } = it;
+    let meta = [
+        ("command", Some(json!(name))),
+        ("description", Some(json!(description))),
+        ("argumentHint", hint.as_ref().map(|it| json!(it))),
+    ];
+    let meta = meta.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();
     let attachment = SimpleMessageAttachment {
-        label: description.clone(),
+        label: format!("/{name}"),
         range: None,
         display_kind: Some("command".to_owned()),
-        meta: None,
+        meta: Some(meta),
         model_representation: None,
     };
     CompletionItem {

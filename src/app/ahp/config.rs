@@ -21,14 +21,13 @@ const MODEL: &str = "model";
 pub const AGENT: &str = "agent";
 /// castor's own agent, as the option calls it.
 pub const OWN_AGENT: &str = "default";
-const AGENT_URI: &str = "castor-agent:/";
+pub const AGENT_URI: &str = "castor-agent:/";
 
 /// What a session offers, as its agent said last.
 #[derive(Default)]
 pub struct SessionOffer {
     pub options: Vec<ConfigOption>,
-    /// Slash commands: names and descriptions.
-    pub commands: Vec<(String, String)>,
+    pub commands: Vec<SlashCommand>,
 }
 
 /// One option, as ACP has it.
@@ -51,6 +50,23 @@ struct OptionChoice {
     name: String,
     #[serde(default)]
     description: Option<String>,
+}
+
+impl ConfigOption {
+    fn takes(&self, value: &Value) -> bool {
+        match self.options.is_empty() {
+            true => value.is_boolean() == self.current_value.is_boolean(),
+            false => self.options.iter().any(|it| *value == it.value),
+        }
+    }
+}
+
+/// One slash command.
+pub struct SlashCommand {
+    pub name: String,
+    pub description: String,
+    /// What can come behind it.
+    pub hint: Option<String>,
 }
 
 /// The list in an answer or an update.
@@ -116,12 +132,15 @@ pub fn session_config(options: &[ConfigOption]) -> SessionConfigState {
 /// Before there is a session. What the client filled in goes before the defaults.
 pub fn resolved(options: &[ConfigOption], wanted: Option<&JsonObject>) -> ResolveSessionConfigResult {
     let mut values = values(options);
-    for (name, value) in wanted.into_iter().flatten() {
-        if let Some(it) = values.get_mut(name) {
-            *it = value.clone();
-        }
-    }
+    values.extend(wanted.map(|it| fitting(options, it)).unwrap_or_default());
     ResolveSessionConfigResult { schema: schema(options), values }
+}
+
+/// What of a client's values the schema has. Some clients send options of other agents, whatever the schema says.
+pub fn fitting(options: &[ConfigOption], wanted: &JsonObject) -> JsonObject {
+    let fits =
+        |name: &String, value: &Value| options.iter().any(|it| is_config(it) && it.id == *name && it.takes(value));
+    wanted.iter().filter(|(name, value)| fits(name, value)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn schema(options: &[ConfigOption]) -> SessionConfigSchema {

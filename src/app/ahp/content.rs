@@ -17,7 +17,8 @@ pub struct SessionContents {
 }
 
 impl SessionContents {
-    pub fn keep(&mut self, session: &str, text: &str) -> ContentRef {
+    /// The URI ends with the file's path: clients take its name and its language from there.
+    pub fn keep(&mut self, session: &str, file: &str, text: &str) -> ContentRef {
         self.n_made += 1;
         self.bytes += text.len();
         self.all.insert(self.n_made, text.to_owned());
@@ -25,7 +26,7 @@ impl SessionContents {
             self.bytes -= self.all.pop_first().map_or(0, |it| it.1.len());
         }
         ContentRef {
-            uri: format!("{SCHEME}{session}/{}", self.n_made),
+            uri: format!("{SCHEME}{session}/{}{}", self.n_made, path_in(file)),
             size_hint: i64::try_from(text.len()).ok(),
             content_type: Some("text/plain".to_owned()),
             nonce: None,
@@ -41,6 +42,12 @@ impl SessionContents {
 
 /// The session and the number that a URI names.
 pub fn place_of(uri: &str) -> Option<(&str, u64)> {
-    let (session, number) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let (session, rest) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let number = rest.split_once('/').map_or(rest, |it| it.0);
     Some((session, number.parse().ok()?))
+}
+
+/// With its `/`, as URIs write it.
+fn path_in(file: &str) -> &str {
+    file.strip_prefix("file://").unwrap_or_default()
 }

@@ -19,6 +19,7 @@ use super::{
     AhpHost, AhpOutput,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
+    config::AGENT_URI,
     hub_requests::WaitingClient,
     machine::MachineOrder,
     messages::{file_uri, path_of},
@@ -80,6 +81,9 @@ impl AhpHost {
     }
 
     pub(super) fn resolve_resource(&mut self, call: HostCall<'_>) -> Route {
+        if call.params["uri"].as_str().is_some_and(|it| it.starts_with(AGENT_URI)) {
+            return Err(ClientRefusal::new(codes::NOT_FOUND, "castor's agents are in no folder"));
+        }
         let follows = call.params["followSymlinks"] != Value::Bool(false);
         self.ask_file(&call, FileAct::Resolve { follows })
     }

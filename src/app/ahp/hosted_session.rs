@@ -78,8 +78,8 @@ pub struct HostedSession {
     pub requests: OpenRequests,
     pub offer: SessionOffer,
     pub contents: SessionContents,
-    /// What clients of the root know of it.
-    pub announced: SummaryFacts,
+    /// What clients of the root know of it; `None`: nothing, as it has no turn yet.
+    pub announced: Option<SummaryFacts>,
     /// The number of the action before which its state began to be known.
     pub known_since: u64,
     /// Since when no client is subscribed to it.
@@ -144,7 +144,7 @@ impl HostedSession {
             requests: OpenRequests::default(),
             offer: SessionOffer::default(),
             contents: SessionContents::default(),
-            announced: SummaryFacts::default(),
+            announced: None,
             known_since,
             idle_since_ms: 0,
         }

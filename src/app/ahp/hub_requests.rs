@@ -1,5 +1,6 @@
 //! Requests of the AHP host to the hub that have no answer yet, each with what the answer is needed for.
 
+use ahp::ahp_types::common::JsonObject;
 use serde_json::Value;
 
 use super::hosted_session::TreeAction;
@@ -19,7 +20,7 @@ pub enum HubRequest {
     Create {
         asker: WaitingClient,
         session: String,
-        config: Option<Value>,
+        config: Option<JsonObject>,
     },
     /// The options of a session that began.
     Configure {

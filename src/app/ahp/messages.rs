@@ -53,6 +53,14 @@ pub fn command_of(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text as a user typed it.
+pub fn typed_text(text: String) -> String {
+    match text.strip_prefix(SHELL_COMMAND) {
+        Some(command) => format!("{SHELL_PREFIX}{command}"),
+        None => text,
+    }
+}
+
 /// The blocks of a prompt.
 pub fn prompt_of(message: &Message, annotations: &AnnotationsState) -> Vec<Value> {
     let text = command_of(&message.text);

@@ -113,7 +113,7 @@ impl AhpHost {
         hosted.trees.session.annotations = Some(annotations::summary(hosted));
         hosted.stage = SessionStage::Open;
         hosted.idle_since_ms = now;
-        hosted.announced = hosted.facts();
+        hosted.announced = hosted.has_turns().then(|| hosted.facts());
         self.finish_opening(session);
         self.read_changes(session);
         self.read_tools(session);

@@ -2,6 +2,7 @@
 
 use ahp::ahp_types::{
     commands::{CreateSessionParams, ListSessionsResult, SessionConfigCompletionsResult},
+    common::JsonObject,
     errors::ahp_error_codes as codes,
 };
 use serde::Deserialize;
@@ -54,7 +55,8 @@ impl AhpHost {
             Ok(it) => it,
             Err(it) => return self.refuse(asker, &ClientRefusal::of_agent(&it)),
         };
-        let rows = self.note_rows(&list);
+        let mut rows = self.note_rows(&list);
+        rows.retain(|it| self.is_listed(it["sessionId"].as_str().unwrap_or_default()));
         let next_cursor = page.next(rows.len(), list.get("nextCursor").and_then(Value::as_str));
         let rows = rows.iter().skip(page.skip).take(page.limit.unwrap_or(usize::MAX));
         let items = rows.map(|it| self.summary_of_row(it)).collect();
@@ -89,10 +91,13 @@ impl AhpHost {
             "cwd": cwd, "additionalDirectories": more, "mcpServers": [],
             "_meta": { "castor": { "sessionId": session } },
         });
-        let config = params.config.filter(|it| !it.is_empty()).map(|it| json!(it));
         self.catalog.folders.insert(session.clone(), cwd);
         self.catalog.set_more_folders(&session, &more);
-        self.ask_hub(HubRequest::Create { asker: call.asker(), session, config }, "session/new", &wanted);
+        self.ask_hub(
+            HubRequest::Create { asker: call.asker(), session, config: params.config },
+            "session/new",
+            &wanted,
+        );
         Ok(())
     }
 
@@ -100,7 +105,7 @@ impl AhpHost {
         &mut self,
         asker: WaitingClient,
         session: String,
-        config: Option<Value>,
+        config: Option<JsonObject>,
         outcome: Result<Value, RpcError>,
     ) {
         let answer = match outcome {
@@ -116,6 +121,8 @@ impl AhpHost {
         hosted.idle_since_ms = self.now_ms;
         self.sessions.insert(session.clone(), hosted);
         self.take_options(&session, &answer);
+        let options = self.sessions.get(&session).map(|it| it.offer.options.as_slice()).unwrap_or_default();
+        let config = config.map(|it| config::fitting(options, &it)).filter(|it| !it.is_empty());
         match config {
             Some(config) => {
                 let params = json!({ "sessionId": session, "config": config });
@@ -146,7 +153,6 @@ impl AhpHost {
             it.stage = SessionStage::Open;
         }
         self.answer(asker, &Value::Null);
-        self.announce_added(session);
         self.finish_opening(session);
         self.read_tools(session);
     }
@@ -169,13 +175,16 @@ impl AhpHost {
         if let Err(it) = outcome {
             return self.refuse(asker, &ClientRefusal::of_agent(&it));
         }
+        let was_listed = self.is_listed(session);
         self.sessions.remove(session);
         self.catalog.folders.remove(session);
         for client in self.clients.values_mut() {
             client.subscriptions.retain(|it| it.session() != Some(session));
         }
         self.answer(asker, &Value::Null);
-        self.announce_removed(session);
+        if was_listed {
+            self.announce_removed(session);
+        }
     }
 
     pub(super) fn resolve_config(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {

@@ -15,6 +15,10 @@ use super::{
 };
 
 impl HostedSession {
+    pub fn has_turns(&self) -> bool {
+        self.active_turn().is_some() || !self.trees.chat.turns.is_empty()
+    }
+
     fn summary(&self) -> SessionSummary {
         let session = &self.trees.session;
         SessionSummary {
@@ -91,9 +95,14 @@ impl AhpHost {
         }
     }
 
-    pub(super) fn announce_added(&mut self, session: &str) {
-        let Some(hosted) = self.sessions.get_mut(session) else { return };
-        hosted.announced = hosted.facts();
+    /// Clients begin sessions before their users type anything, and take many of them back.
+    pub(super) fn is_listed(&self, session: &str) -> bool {
+        self.sessions.get(session).is_none_or(|it| it.is_opening() || it.announced.is_some())
+    }
+
+    fn announce_added(&mut self, session: &str) {
+        let Some(hosted) = self.sessions.get_mut(session).filter(|it| it.has_turns()) else { return };
+        hosted.announced = Some(hosted.facts());
         let params = SessionAddedParams { channel: ROOT_RESOURCE_URI.to_owned(), summary: hosted.summary() };
         self.broadcast(&Channel::Root, "root/sessionAdded", &params);
     }
@@ -118,8 +127,11 @@ impl AhpHost {
             self.emit_one(session, TreeAction::session(action));
         }
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        let (before, now) = (std::mem::take(&mut hosted.announced), hosted.facts());
-        hosted.announced = now.clone();
+        let now = hosted.facts();
+        let Some(before) = hosted.announced.replace(now.clone()) else {
+            hosted.announced = None;
+            return self.announce_added(session);
+        };
         if before == now {
             return;
         }

@@ -7,7 +7,7 @@ use ahp::ahp_types::{
 use serde_json::{Value, json};
 
 use super::{
-    config::{self, ConfigOption},
+    config::{self, ConfigOption, SlashCommand},
     hosted_session::{HostedSession, Tree, TreeAction},
     messages,
     turn_progress::GrowingPart,
@@ -148,7 +148,7 @@ impl HostedSession {
         }
         let mut res = self.end_replayed_turn();
         let id = if message.is_empty() { self.next_turn_id(now_ms) } else { message.to_owned() };
-        res.push(self.begin_turn((id, messages::user_message(text)), None, now_ms));
+        res.push(self.begin_turn((id, messages::user_message(messages::typed_text(text))), None, now_ms));
         res
     }
 
@@ -216,8 +216,13 @@ fn call_id(it: &ToolCallState) -> &str {
     }
 }
 
-fn read_commands(update: &Value) -> Vec<(String, String)> {
+fn read_commands(update: &Value) -> Vec<SlashCommand> {
     let all = update.get("availableCommands").and_then(Value::as_array);
-    let text = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    all.into_iter().flatten().map(|it| (text(it, "name"), text(it, "description"))).collect()
+    let text = |it: &Value, place: &str| it.pointer(place).and_then(Value::as_str).map(str::to_owned);
+    let command = |it: &Value| SlashCommand {
+        name: text(it, "/name").unwrap_or_default(),
+        description: text(it, "/description").unwrap_or_default(),
+        hint: text(it, "/input/hint"),
+    };
+    all.into_iter().flatten().map(command).collect()
 }

@@ -16,9 +16,9 @@ use tokio::{
 };
 
 use super::{
-    AHP_PATH, Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL,
+    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL,
     PostAnswer, RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
-    request_checks::{AllowedNames, check_place, check_post, has_word, text, too_large, words},
+    request_checks::{AllowedNames, check_place, check_post, has_word, is_ahp, text, too_large, words},
     sse::{self, EventBody},
     websocket,
 };
@@ -77,7 +77,7 @@ impl HttpDoor {
             Method::POST => self.post(request).await,
             Method::DELETE => self.delete(request.headers()).await,
             _ if has_word(request.headers(), "upgrade", "websocket") => self.upgrade(request).await,
-            _ if request.uri().path() == AHP_PATH => Err(HttpRefusal::new(426, "open a WebSocket")),
+            _ if is_ahp(request.uri()) => Err(HttpRefusal::new(426, "open a WebSocket")),
             _ => self.events(request.headers()).await,
         }
     }
@@ -145,7 +145,7 @@ impl HttpDoor {
         if !speaks_acp && protocol_token(headers).is_some() {
             return Err(HttpRefusal::new(400, "a token as a subprotocol comes beside another one: offer acp first"));
         }
-        let stream = match request.uri().path() == AHP_PATH {
+        let stream = match is_ahp(request.uri()) {
             true => self.listen_as_host(request.uri(), headers).await?,
             false => self.listen(headers, StreamWay::WebSocket).await?,
         };

@@ -9,6 +9,9 @@ use hyper::{HeaderMap, Method, Uri, header};
 
 use super::{AHP_PATH, HttpRefusal, MAX_MESSAGE};
 
+/// The protocol's own name of a token in a query.
+const AHP_TOKEN: &str = "tkn=";
+
 /// Names under which the listener may be asked, and pages that may ask it.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedNames {
@@ -53,12 +56,18 @@ impl AllowedNames {
 /// 404 and 405.
 pub fn check_place(method: &Method, uri: &Uri) -> Result<(), HttpRefusal> {
     match uri.path() {
-        AHP_PATH if *method == Method::GET => Ok(()),
-        AHP_PATH => Err(HttpRefusal::new(405, "open a WebSocket")),
+        _ if is_ahp(uri) && *method == Method::GET => Ok(()),
+        _ if is_ahp(uri) => Err(HttpRefusal::new(405, "open a WebSocket")),
         "/acp" if [Method::GET, Method::POST, Method::DELETE, Method::OPTIONS].contains(method) => Ok(()),
         "/acp" => Err(HttpRefusal::new(405, "send GET, POST or DELETE")),
         _ => Err(HttpRefusal::new(404, "castor answers at /acp and /ahp")),
     }
+}
+
+/// Clients that know an address and a token alone ask for `/`, with the token in the query.
+pub fn is_ahp(uri: &Uri) -> bool {
+    let has_token = || uri.query().is_some_and(|it| it.split('&').any(|it| it.starts_with(AHP_TOKEN)));
+    uri.path() == AHP_PATH || (uri.path() == "/" && has_token())
 }
 
 /// # Errors

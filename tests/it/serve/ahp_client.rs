@@ -76,12 +76,16 @@ pub struct AhpSocket {
 impl AhpSocket {
     /// The status that refuses it, where there is no token in the headers.
     pub fn open(server: &Server, query: &str, bearer: Option<&str>) -> Result<Self, u16> {
+        Self::open_at(server, &format!("/ahp{query}"), bearer)
+    }
+
+    pub fn open_at(server: &Server, target: &str, bearer: Option<&str>) -> Result<Self, u16> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let opened = runtime.block_on(async {
             let mut stream = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
             let bearer = bearer.map(|it| format!("Authorization: Bearer {it}\r\n")).unwrap_or_default();
             let head = format!(
-                "GET /ahp{query} HTTP/1.1\r\nHost: localhost\r\n{bearer}Connection: Upgrade\r\nUpgrade: websocket\r\n\
+                "GET {target} HTTP/1.1\r\nHost: localhost\r\n{bearer}Connection: Upgrade\r\nUpgrade: websocket\r\n\
                  Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await.unwrap();
@@ -106,10 +110,21 @@ impl AhpSocket {
 
     /// Introduced, and subscribed to the root.
     pub fn begin(server: &Server, id: &str) -> Self {
-        let mut res = Self::open(server, &format!("?tkn={}", server.token), None).unwrap();
-        let hello = res.client.initialize(id.to_owned(), vec!["1.0.0".to_owned()], vec![ROOT.to_owned()]);
+        let res = Self::open(server, &format!("?tkn={}", server.token), None).unwrap();
+        res.introduced(id, "1.0.0")
+    }
+
+    /// As a client of an older version, which knows no path.
+    pub fn begin_older(server: &Server, id: &str) -> Self {
+        let res = Self::open_at(server, &format!("/?tkn={}", server.token), None).unwrap();
+        res.introduced(id, "0.9.0")
+    }
+
+    fn introduced(self, id: &str, version: &str) -> Self {
+        let mut res = self;
+        let hello = res.client.initialize(id.to_owned(), vec![version.to_owned()], vec![ROOT.to_owned()]);
         let hello = res.runtime.block_on(hello).unwrap();
-        assert_eq!(hello.protocol_version, "1.0.0");
+        assert_eq!(hello.protocol_version, version);
         res.last = hello.server_seq;
         hello.snapshots.into_iter().for_each(|it| res.learn(it));
         res
