@@ -151,11 +151,11 @@ fn a_client_runs_calls_of_its_tools_and_sees_the_agents_own() {
     let tool =
         |name: &str| json!({ "name": name, "description": "Looks a word up.", "inputSchema": { "type": "object" } });
     let tools = json!([tool("lookup"), tool("read_file"), tool("no name")]);
-    let client = json!({ "clientId": "one", "tools": tools });
+    let client = json!({ "clientId": "one", "tools": tools.clone() });
     one.dispatch(&session("s"), json!({ "type": "session/activeClientSet", "activeClient": client }));
     one.until(|it| !it.state(&session("s"))["activeClients"][0].is_null());
     let counted = one.state(&session("s"))["activeClients"][0]["tools"].clone();
-    assert_eq!(counted, json!([tool("lookup")]), "names of the agent's tools and impossible ones do not count");
+    assert_eq!(counted, tools, "the state has what the client said; which of it counts is the agent's matter");
     let mut two = AhpSocket::begin(&server, "two");
     two.subscribe(&session("s"));
     two.subscribe(&chat("s"));
