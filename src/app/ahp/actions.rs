@@ -42,8 +42,12 @@ impl AhpHost {
         let dispatch = Dispatch { from, session, origin: origin.clone() };
         let verdict = match channel {
             Some(Channel::Terminal(id)) => self.take_terminal_action(&id, action, dispatch.origin),
-            Some(Channel::Root) => Err("castor has no configuration at the root".to_owned()),
-            Some(Channel::Watch(_) | Channel::Logs(_) | Channel::Metrics) | None => Err(not_for_clients()),
+            Some(Channel::Root) if matches!(action, StateAction::RootConfigChanged(_)) => {
+                Err("castor has no configuration at the root".to_owned())
+            }
+            Some(Channel::Root | Channel::Watch(_) | Channel::Logs(_) | Channel::Metrics) | None => {
+                Err(not_for_clients())
+            }
             Some(_) if !is_open => Err("the channel is not open; subscribe to its session".to_owned()),
             Some(Channel::Chat(_)) => self.take_chat_action(dispatch, action),
             Some(Channel::Session(_)) => self.take_session_action(dispatch, action),

@@ -31,6 +31,7 @@ pub struct HostMemory {
     /// Folders beside the first.
     more_folders: BTreeMap<String, Vec<String>>,
     /// Clients of protocol versions below 1.0, the last ones: who reconnects says no version.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
     older_clients: VecDeque<String>,
 }
 

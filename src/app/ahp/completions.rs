@@ -10,7 +10,7 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
-    config::SlashCommand,
+    config::HostedCommand,
     file_requests::FileJob,
     hub_requests::WaitingClient,
     path_begin::PathBegin,
@@ -62,8 +62,8 @@ type FileOutcome = Result<FileAnswer, FileTrouble>;
 
 /// It replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
 /// Clients show its label and what `_meta` says of the command.
-fn item(it: &SlashCommand, n_typed: usize) -> CompletionItem {
-    let SlashCommand { name, description, hint } = it;
+fn item(it: &HostedCommand, n_typed: usize) -> CompletionItem {
+    let HostedCommand { name, description, hint } = it;
     let meta = [
         ("command", Some(json!(name))),
         ("description", Some(json!(description))),

@@ -27,7 +27,7 @@ pub const AGENT_URI: &str = "castor-agent:/";
 #[derive(Default)]
 pub struct SessionOffer {
     pub options: Vec<ConfigOption>,
-    pub commands: Vec<SlashCommand>,
+    pub commands: Vec<HostedCommand>,
 }
 
 /// One option, as ACP has it.
@@ -62,7 +62,7 @@ impl ConfigOption {
 }
 
 /// One slash command.
-pub struct SlashCommand {
+pub struct HostedCommand {
     pub name: String,
     pub description: String,
     /// What can come behind it.

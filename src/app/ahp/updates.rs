@@ -7,7 +7,7 @@ use ahp::ahp_types::{
 use serde_json::{Value, json};
 
 use super::{
-    config::{self, ConfigOption, SlashCommand},
+    config::{self, ConfigOption, HostedCommand},
     hosted_session::{HostedSession, Tree, TreeAction},
     messages,
     turn_progress::GrowingPart,
@@ -216,10 +216,10 @@ fn call_id(it: &ToolCallState) -> &str {
     }
 }
 
-fn read_commands(update: &Value) -> Vec<SlashCommand> {
+fn read_commands(update: &Value) -> Vec<HostedCommand> {
     let all = update.get("availableCommands").and_then(Value::as_array);
     let text = |it: &Value, place: &str| it.pointer(place).and_then(Value::as_str).map(str::to_owned);
-    let command = |it: &Value| SlashCommand {
+    let command = |it: &Value| HostedCommand {
         name: text(it, "/name").unwrap_or_default(),
         description: text(it, "/description").unwrap_or_default(),
         hint: text(it, "/input/hint"),

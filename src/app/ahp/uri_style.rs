@@ -21,7 +21,7 @@ pub struct UriStyle {
     names_provider: bool,
     /// Chats have URIs made of their session's, below this authority.
     derives_chats: Option<String>,
-    /// Channels that the client writes in another way.
+    /// What it wrote stays so, whatever it writes of other channels.
     written: BTreeMap<Channel, String>,
 }
 
@@ -33,20 +33,27 @@ impl UriStyle {
 
     pub fn note(&mut self, uri: &str) {
         let Some(channel) = Channel::read(uri) else { return };
+        let Some(session) = channel.session().map(|it| Channel::Session(it.to_owned())) else { return };
         self.names_provider |= is_of_provider(uri);
-        if let Some((authority, session)) = base_of_chat(uri) {
+        if let Some((authority, base)) = base_of_chat(uri) {
             self.derives_chats.get_or_insert_with(|| authority.to_owned());
-            self.note(&session);
+            self.names_provider |= is_of_provider(&base);
+            if !self.written.contains_key(&session) {
+                self.remember(session, &base);
+            }
         }
-        self.written.remove(&channel);
-        if self.own_uri(&channel) != uri && self.written.len() < MAX_WRITTEN {
+        self.remember(channel, uri);
+    }
+
+    fn remember(&mut self, channel: Channel, uri: &str) {
+        if self.written.len() < MAX_WRITTEN || self.written.contains_key(&channel) {
             self.written.insert(channel, uri.to_owned());
         }
     }
 
     /// The message with URIs as this client writes them.
     pub fn apply(&self, message: &Bytes) -> Bytes {
-        if !self.names_provider && self.derives_chats.is_none() && self.written.is_empty() {
+        if !self.names_provider && self.derives_chats.is_none() {
             return message.clone();
         }
         let Ok(mut value) = serde_json::from_slice::<Value>(message) else { return message.clone() };
@@ -111,6 +118,7 @@ mod tests {
         assert_eq!(shown(&plain, "ahp-chat:/s"), of_ahp);
         plain.note("castor:/t");
         assert_eq!(shown(&plain, "ahp-session:/t"), "castor:/t");
+        assert_eq!(shown(&plain, "ahp-session:/s"), "ahp-session:/s");
         assert_eq!(shown(&plain, "ahp-chat:/s"), of_ahp);
         let mut older = UriStyle::of_older();
         assert_eq!(shown(&older, "ahp-session:/s"), "castor:/s");
