@@ -16,8 +16,8 @@ use tokio::{
 };
 
 use super::{
-    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL,
-    PostAnswer, RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
+    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL, PostAnswer,
+    RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
     request_checks::{AllowedNames, check_place, check_post, has_word, is_ahp, text, too_large, words},
     sse::{self, EventBody},
     websocket,
