@@ -1,7 +1,7 @@
 // The editor's own client of the Agent Host Protocol: its bridge to `castor serve`, and castor in its chat. No extension.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
 import { environment, folder, freePort, startEditor, until, WORK } from "./harness.mjs";
@@ -29,8 +29,10 @@ async function startCastor() {
     "telemetry.telemetryLevel": "off",
     "extensions.autoUpdate": false,
   };
-  mkdirSync(join(WORK, "data/User"), { recursive: true });
-  writeFileSync(join(WORK, "data/User/settings.json"), JSON.stringify(settings));
+  // Both places: the other tests leave theirs there.
+  for (const place of ["User", "Machine"]) {
+    writeFileSync(join(folder(join("data", place)), "settings.json"), JSON.stringify(settings));
+  }
   const flags = {
     "agent-host-bridge-host": "127.0.0.1",
     "agent-host-bridge-port": port,
