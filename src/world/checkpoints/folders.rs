@@ -67,8 +67,7 @@ pub fn add_used(store: &DirFd, bytes: i64) -> io::Result<()> {
 }
 
 pub fn read_size(dir: &DirFd, path: &[u8]) -> io::Result<u64> {
-    let bytes = dir.read(path)?;
-    Ok(bytes.and_then(|it| str::from_utf8(&it).ok()?.parse().ok()).unwrap_or_default())
+    Ok(dir.read(path)?.and_then(|it| str::from_utf8(&it).ok()?.parse().ok()).unwrap_or_default())
 }
 
 /// Whether the lock was free. Some network folders know no locks: a checkpoint is worth more than the lock.
@@ -107,9 +106,7 @@ impl SessionRegister {
         // A child that another thread starts has the lock, too, until it is its own program.
         let mut tries = (0..20).map(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
         while !try_lock(&file)? {
-            if tries.next().is_none() {
-                return Ok(None);
-            }
+            let Some(()) = tries.next() else { return Ok(None) };
         }
         let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
         let res = Self { file, calls: Vec::new() };
@@ -145,6 +142,13 @@ impl SessionRegister {
     /// The session ends: nothing of its file stays.
     pub fn close(self, store: &DirFd, session: &SessionId) -> io::Result<()> {
         dirfd::remove(store.open_or_create(b"sessions")?.fd(), session.as_str().as_bytes())
+    }
+}
+
+impl Drop for SessionRegister {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread starts has the file open until it is its own program.
+        _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

@@ -86,8 +86,7 @@ fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>> {
         std::thread::sleep(PAUSE);
         waited += PAUSE;
     }
-    let has_name = file.metadata().is_ok_and(|it| it.nlink() > 0);
-    Ok(has_name.then_some(file))
+    Ok(file.metadata().is_ok_and(|it| it.nlink() > 0).then_some(file))
 }
 
 impl Store {

@@ -4,6 +4,7 @@ use std::{
     fmt,
     fs::{File, TryLockError},
     io,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -75,8 +76,10 @@ impl LockNote {
     }
 }
 
-/// How often a lock is tried: who only looks whether there is one has it for a moment.
-const N_TRIES: u32 = 50;
+/// How often a lock is tried, with a pause between: who only looks whether there is one has it for a moment, and so has a
+/// child that another thread starts, until it is its own program.
+const N_TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Locks a log for this process.
 pub(super) fn lock_file(id: &SessionId, file: &File, note: &AbsPath) -> Result<(), StoreError> {
@@ -85,7 +88,7 @@ pub(super) fn lock_file(id: &SessionId, file: &File, note: &AbsPath) -> Result<(
         if !matches!(tried, Err(TryLockError::WouldBlock)) {
             break;
         }
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
         tried = file.try_lock();
     }
     match tried {
