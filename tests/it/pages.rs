@@ -66,6 +66,7 @@ fn commands_that_can_run_do() {
         "auth login",
         "cargo ",
         "castor serve",
+        "code-server ",
         "curl ",
         "gcloud ",
         "npm ",

@@ -103,8 +103,9 @@ impl SessionRegister {
     /// Locks the session's file; the calls that a killed castor left in it. `None`: another process has it.
     pub fn open(store: &DirFd, session: &SessionId) -> io::Result<Option<(Self, Vec<Call>)>> {
         let mut file = store.open_or_create(b"sessions")?.open_own(session.as_str().as_bytes(), OFlags::CREATE)?;
-        // A child that another thread starts has the lock, too, until it is its own program.
-        let mut tries = (0..20).map(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
+        // A child that another thread starts has the lock, too, until it is its own program; and a session that sleeps and
+        // wakes may be closed on another thread later than it is opened again.
+        let mut tries = (0..400).map(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
         while !try_lock(&file)? {
             let Some(()) = tries.next() else { return Ok(None) };
         }
