@@ -98,7 +98,7 @@ const TYPED: &[(&str, Compatibility)] = {
         ("docs", Absent("these pages")),
         ("editor", Absent("Ctrl-G in `castor chat` opens $VISUAL or $EDITOR")),
         ("export-session", Absent("`castor sessions export ID`")),
-        ("extensions", Works),
+        ("extensions", Differs("list and reload; the rest is `castor extensions` in the shell")),
         ("footer", Absent("the last line of `castor chat` is as it is")),
         ("gemma", Absent("the setting `model.routing.local`")),
         ("help", Works),
