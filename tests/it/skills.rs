@@ -15,7 +15,7 @@ fn beside(sandbox: &Sandbox, path: &str) -> String {
 }
 
 /// Of skills that are installed, the names of the files that castor keeps.
-fn kept(sandbox: &Sandbox) -> Vec<String> {
+fn installed_files(sandbox: &Sandbox) -> Vec<String> {
     let found = fs::read_dir(sandbox.home().join(".castor/extensions"));
     let mut res: Vec<String> =
         found.into_iter().flatten().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
@@ -41,7 +41,7 @@ fn a_skill_from_git_counts_until_it_changes() {
         "tidy (skill), skills/tidy of {url} at {commit}\nTidies up\nIt brings:\n  skill: tidy: Tidies up\n  file: tidy.sh\n"
     );
     assert!(text.contains(&shown), "{text}");
-    assert_eq!(kept(&sandbox), [""; 0]);
+    assert_eq!(installed_files(&sandbox), [""; 0]);
     for outside in ["../home", "none", "skills/tidy/SKILL.md"] {
         let (code, text) = install(outside, &["--consent"]);
         assert!(code == 42 && text.contains(&format!("the repository has no folder {outside}")), "{text}");
@@ -51,7 +51,7 @@ fn a_skill_from_git_counts_until_it_changes() {
     // All that lie in a folder.
     let (code, text) = install("skills", &["--consent", "--ref", &commit]);
     assert!(code == 0 && text.contains("write (skill) is installed; it counts from the next session on."), "{text}");
-    assert_eq!(kept(&sandbox), ["tidy", "tidy.json", "write", "write.json"]);
+    assert_eq!(installed_files(&sandbox), ["tidy", "tidy.json", "write", "write.json"]);
     let (_, list) = castor(&sandbox, &["skills", "list"]);
     assert!(list.contains("Tidies up") && list.contains("Writes notes"), "{list}");
 
@@ -75,7 +75,7 @@ fn a_skill_from_git_counts_until_it_changes() {
     assert!(code == 0 && text.contains("tidy (skill) is updated"), "{text}");
     assert!(castor(&sandbox, &["skills", "show", "tidy"]).1.contains("Run tidy.sh."));
     assert_eq!(castor(&sandbox, &["skills", "uninstall", "tidy"]).0, 0);
-    assert_eq!(kept(&sandbox), ["write", "write.json"]);
+    assert_eq!(installed_files(&sandbox), ["write", "write.json"]);
     assert!(!castor(&sandbox, &["skills", "list"]).1.contains("Tidies up"));
 }
 
@@ -92,7 +92,7 @@ fn a_linked_skill_is_used_where_it_is() {
     let link = |more: &[&str]| castor(&sandbox, &[&["skills", "link", "../mine", "--consent"][..], more].concat());
     let (code, text) = link(&["--scope", "workspace"]);
     assert!(code == 0 && text.contains(&format!("linked to {}", beside(&sandbox, "mine/tidy"))), "{text}");
-    assert_eq!(kept(&sandbox), ["tidy.json"], "the folder is the user's");
+    assert_eq!(installed_files(&sandbox), ["tidy.json"], "the folder is the user's");
     let lists = |args: &[&str]| castor(&sandbox, &[&["skills", "list"][..], args].concat()).1.contains("Tidies up");
     let elsewhere = beside(&sandbox, "mine");
     assert!(lists(&[]) && lists(&["--cwd", "sub"]) && !lists(&["--cwd", &elsewhere]));
@@ -101,12 +101,12 @@ fn a_linked_skill_is_used_where_it_is() {
     sandbox.write("mine/tidy/new.sh", "echo evil");
     assert!(!lists(&[]), "it changed");
     assert_eq!(castor(&sandbox, &["skills", "uninstall", "tidy"]).0, 0);
-    assert_eq!(kept(&sandbox), [""; 0]);
+    assert_eq!(installed_files(&sandbox), [""; 0]);
     assert_eq!(fs::read_to_string(beside(&sandbox, "mine/tidy/SKILL.md")).unwrap(), TIDY);
 }
 
 #[test]
-fn what_is_no_skill_is_refused_and_leaves_nothing() {
+fn a_folder_without_a_skill_is_refused_and_leaves_nothing() {
     let sandbox = Sandbox::new();
     let skill = |name: &str| format!("---\nname: {name}\ndescription: D\n---\nDo.");
     sandbox.write("empty/x", "");
@@ -139,7 +139,7 @@ fn what_is_no_skill_is_refused_and_leaves_nothing() {
     }
     let (code, text) = castor(&sandbox, &["skills", "install", &beside(&sandbox, "empty"), "--path", "x"]);
     assert!(code == 42 && text.contains("--path is for git repositories"), "{text}");
-    assert_eq!(kept(&sandbox), [""; 0]);
+    assert_eq!(installed_files(&sandbox), [""; 0]);
 
     sandbox.write("ext/gemini-extension.json", "{\"name\": \"ext\", \"version\": \"1\"}");
     assert_eq!(castor(&sandbox, &["extensions", "link", &beside(&sandbox, "ext"), "--consent"]).0, 0);
@@ -153,5 +153,5 @@ fn what_is_no_skill_is_refused_and_leaves_nothing() {
         let (code, text) = castor(&sandbox, &["skills", "uninstall", name]);
         assert!(code == 42 && text.contains(why), "{name}: {text}");
     }
-    assert!(mine.join("SKILL.md").exists() && kept(&sandbox) == ["ext.json"]);
+    assert!(mine.join("SKILL.md").exists() && installed_files(&sandbox) == ["ext.json"]);
 }

@@ -98,11 +98,11 @@ mod tests {
 
     use super::UriStyle;
 
-    fn shown(style: &UriStyle, uri: &str) -> String {
+    fn rewrite_uri(style: &UriStyle, uri: &str) -> String {
         let message = format!("{{\"channel\":\"{uri}\"}}");
-        let shown = style.apply(&Bytes::from(message));
-        let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
-        shown["channel"].as_str().unwrap().to_owned()
+        let written = style.apply(&Bytes::from(message));
+        let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
+        written["channel"].as_str().unwrap().to_owned()
     }
 
     #[test]
@@ -111,24 +111,24 @@ mod tests {
         let (of_castor, of_ahp) = ("ahp-chat://default/Y2FzdG9yOi9z", "ahp-chat://x/YWhwLXNlc3Npb246L3M");
         let mut plain = UriStyle::default();
         plain.note("ahp-session:/s");
-        assert_eq!(shown(&plain, "ahp-session:/s"), "ahp-session:/s");
+        assert_eq!(rewrite_uri(&plain, "ahp-session:/s"), "ahp-session:/s");
         // A chat that is made of the session's own URI says nothing of the provider.
         plain.note(of_ahp);
-        assert_eq!(shown(&plain, "ahp-session:/s"), "ahp-session:/s");
-        assert_eq!(shown(&plain, "ahp-chat:/s"), of_ahp);
+        assert_eq!(rewrite_uri(&plain, "ahp-session:/s"), "ahp-session:/s");
+        assert_eq!(rewrite_uri(&plain, "ahp-chat:/s"), of_ahp);
         plain.note("castor:/t");
-        assert_eq!(shown(&plain, "ahp-session:/t"), "castor:/t");
-        assert_eq!(shown(&plain, "ahp-session:/s"), "ahp-session:/s");
-        assert_eq!(shown(&plain, "ahp-chat:/s"), of_ahp);
+        assert_eq!(rewrite_uri(&plain, "ahp-session:/t"), "castor:/t");
+        assert_eq!(rewrite_uri(&plain, "ahp-session:/s"), "ahp-session:/s");
+        assert_eq!(rewrite_uri(&plain, "ahp-chat:/s"), of_ahp);
         let mut older = UriStyle::of_older();
-        assert_eq!(shown(&older, "ahp-session:/s"), "castor:/s");
-        assert_eq!(shown(&older, "ahp-session:/s/annotations"), "castor:/s/annotations");
-        assert_eq!(shown(&older, "ahp-chat:/s"), of_castor);
-        assert_eq!(shown(&older, "ahp-changeset:/s/session"), "ahp-changeset:/s/session");
+        assert_eq!(rewrite_uri(&older, "ahp-session:/s"), "castor:/s");
+        assert_eq!(rewrite_uri(&older, "ahp-session:/s/annotations"), "castor:/s/annotations");
+        assert_eq!(rewrite_uri(&older, "ahp-chat:/s"), of_castor);
+        assert_eq!(rewrite_uri(&older, "ahp-changeset:/s/session"), "ahp-changeset:/s/session");
         older.note("ahp-session:/s");
-        assert_eq!(shown(&older, "ahp-session:/s"), "ahp-session:/s");
-        assert_eq!(shown(&older, "ahp-session:/t"), "castor:/t");
+        assert_eq!(rewrite_uri(&older, "ahp-session:/s"), "ahp-session:/s");
+        assert_eq!(rewrite_uri(&older, "ahp-session:/t"), "castor:/t");
         older.note("castor:/s");
-        assert_eq!(shown(&older, "ahp-chat:/s"), of_castor);
+        assert_eq!(rewrite_uri(&older, "ahp-chat:/s"), of_castor);
     }
 }

@@ -91,7 +91,7 @@ fn a_client_that_comes_back_is_shown_its_own_uris() {
 }
 
 #[test]
-fn what_a_client_says_of_itself_comes_back_unchanged() {
+fn values_of_an_active_client_come_back_unchanged() {
     let server = Server::start(&script(&[]), &[]);
     let mut one = AhpSocket::begin_older(&server, "one");
     create(&mut one, &server);

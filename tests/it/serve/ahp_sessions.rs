@@ -23,7 +23,7 @@ fn has(summary: &Value, flag: u64) -> bool {
 }
 
 #[test]
-fn what_is_read_and_archived_is_kept_over_a_restart() {
+fn read_and_archived_sessions_stay_so_over_a_restart() {
     let server = Server::start(&script(&[vec![say("One.")], vec![say("Two.")]]), &[]);
     let mut one = AhpSocket::begin(&server, "one");
     one.create(&server, "s", json!({}));
