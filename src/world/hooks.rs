@@ -140,9 +140,8 @@ mod tests {
     use std::{fs, sync::Arc};
 
     use serde_json::json;
-    use sha2::{Digest, Sha256};
 
-    use super::{HookPlace, MAX_OUTPUT, Notice, run};
+    use super::{HookPlace, MAX_OUTPUT, Notice, disk, run};
     use crate::{
         base::{
             hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource},
@@ -202,7 +201,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let script = AbsPath::new(temp.path()).unwrap().join("x.sh");
         fs::write(&script, "echo one").unwrap();
-        let hash: String = Sha256::digest("echo one").iter().map(|it| format!("{it:02x}")).collect();
+        let hash = disk::hash(b"echo one");
         let command = format!("sh {script}");
         assert_eq!(ran(&command, vec![(script.clone(), hash.clone())]).await, exit(0, "one\n", ""));
         fs::write(&script, "echo two").unwrap();

@@ -45,12 +45,19 @@ pub fn own_tools() -> &'static [ToolSpec] {
     &OWN
 }
 
-/// Reads everything that makes rules for a folder. Castor's own are read once: they cannot change while it runs, and took
-/// longer than all else that a session begins with.
+/// Castor's own rules, read once: they cannot change while it runs, and take longer than all else that a session begins
+/// with.
+static SHIPPED: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::shipped(own_tools()));
+
+/// Reads castor's own rules, so that the first session does not have to.
+pub fn load_shipped() {
+    LazyLock::force(&SHIPPED);
+}
+
+/// Reads everything that makes rules for a folder.
 ///
 /// `flags`: settings of the command line.
 pub fn rules(ground: &FolderConfig, flags: &[Flag]) -> FolderRules {
-    static SHIPPED: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::shipped(own_tools()));
     rules_over(SHIPPED.clone(), ground, flags)
 }
 

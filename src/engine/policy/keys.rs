@@ -1,5 +1,7 @@
 //! Known keys of policy files. An unknown key is an error, because its author may have meant a limit.
 
+use toml::de::{DeTable, DeValue};
+
 use super::error::RuleError;
 
 /// Of a rule, and of a safety checker beside its `checker`.
@@ -27,10 +29,10 @@ pub fn check_rule(table: &toml::Table) -> Result<(), RuleError> {
 ///
 /// # Errors
 /// The first such list.
-pub fn check_file(table: &toml::Table) -> Result<(), RuleError> {
-    let is_list = |it: &toml::Value| it.as_array().is_some_and(|it| it.iter().any(toml::Value::is_table));
-    let odd = table.iter().find(|(key, value)| !FILE.contains(&key.as_str()) && is_list(value));
-    odd.map_or(Ok(()), |(key, _)| Err(strange(key, FILE)))
+pub fn check_file(table: &DeTable<'_>) -> Result<(), RuleError> {
+    let is_list = |it: &DeValue<'_>| it.as_array().is_some_and(|it| it.iter().any(|it| it.get_ref().is_table()));
+    let odd = table.iter().find(|(key, value)| !FILE.contains(&&**key.get_ref()) && is_list(value.get_ref()));
+    odd.map_or(Ok(()), |(key, _)| Err(strange(key.get_ref(), FILE)))
 }
 
 fn strange(key: &str, known: &[&'static str]) -> RuleError {

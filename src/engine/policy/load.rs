@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toml::Spanned;
+use toml::{Spanned, de::DeTable};
 
 use super::{
     error::{FileError, RuleError},
@@ -107,9 +107,9 @@ pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<St
     let place_in = |line: usize| RuleSource { file: source.to_owned(), line };
     let line_of_error = |it: &toml::de::Error| it.span().map_or(0, |it| line_of(it.start));
     let broken = |it: toml::de::Error| FileError(place_in(line_of_error(&it)), it.into());
-    let file: File = toml::from_str(text).map_err(broken)?;
-    let table: toml::Table = toml::from_str(text).map_err(broken)?;
-    keys::check_file(&table).map_err(|why| FileError(place_in(0), why))?;
+    let whole = DeTable::parse(text).map_err(broken)?;
+    keys::check_file(whole.get_ref()).map_err(|why| FileError(place_in(0), why))?;
+    let file = File::deserialize(toml::Deserializer::from(whole)).map_err(broken)?;
     let place = |it: &Spanned<toml::Table>| place_in(line_of(it.span().start));
     let (mut rules, mut checkers, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     let mut leave_out = |what: &str, table: &toml::Table, place: &RuleSource, why: RuleError| {

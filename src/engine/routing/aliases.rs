@@ -152,6 +152,10 @@ impl Aliases {
 
     /// The model that is asked in the end. A name that is no alias is one.
     pub fn model_of(&self, name: &str) -> String {
+        // Most names are a model's own, and a turn asks often.
+        if self.overrides.is_empty() && !self.knows(name) {
+            return name.to_owned();
+        }
         // Parameters say nothing about it, and are the most of the work.
         self.merged(WantedModel::for_agent(name), ModelConfig::take_model).model.unwrap_or_default()
     }

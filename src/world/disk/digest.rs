@@ -9,7 +9,13 @@ use crate::base::trust::ScriptHashes;
 const MAX_BOUND: u64 = 64 << 20;
 
 pub fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|it| format!("{it:02x}")).collect()
+    hex(&Sha256::digest(bytes))
+}
+
+/// Two lower-case digits for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |it: u8| char::from_digit(it.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
 }
 
 /// Why something must not run: the first of its files that is no longer what it was. Blocks.

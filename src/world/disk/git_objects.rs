@@ -40,7 +40,7 @@ impl ObjectId {
     }
 
     fn path(self) -> PathBuf {
-        let hex: String = self.0.iter().map(|it| format!("{it:02x}")).collect();
+        let hex = super::hex(&self.0);
         let (folder, name) = hex.split_at(2);
         Path::new(folder).join(name)
     }

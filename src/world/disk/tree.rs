@@ -138,7 +138,7 @@ pub fn hash_real(real: &AbsPath, keep: usize) -> io::Result<(String, Vec<u8>)> {
         hash.update(bytes);
         head.extend(bytes.iter().take(keep.saturating_sub(head.len())));
     }
-    Ok((hash.finalize().iter().map(|it| format!("{it:02x}")).collect(), head))
+    Ok((super::hex(&hash.finalize()), head))
 }
 
 /// Copies listed files into a new folder, for the user alone.

@@ -37,12 +37,13 @@ pub fn push_messages(out: &mut Vec<u8>, turns: &[(&str, Bytes)], list: &str) {
     out.push(b'[');
     let mut open = None;
     for (role, parts) in turns {
-        let between = match open {
-            Some(it) if it == role => ",".to_owned(),
-            Some(_) => format!(r#"]}},{{"role":"{role}","{list}":["#),
-            None => format!(r#"{{"role":"{role}","{list}":["#),
-        };
-        out.extend_from_slice(between.as_bytes());
+        if open == Some(role) {
+            out.push(b',');
+        } else {
+            let end_of_last = if open.is_some() { "]}," } else { "" };
+            let begin = [end_of_last, r#"{"role":""#, role, r#"",""#, list, r#"":["#];
+            begin.iter().for_each(|it| out.extend_from_slice(it.as_bytes()));
+        }
         out.extend_from_slice(parts);
         open = Some(role);
     }

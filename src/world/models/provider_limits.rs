@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::base::tool::ToolSpec;
+use crate::{base::tool::ToolSpec, world::disk};
 
 /// Longest name of a tool, in bytes: OpenAI's limit; others allow more.
 const MAX_NAME: usize = 64;
@@ -29,10 +28,9 @@ fn fit_name(text: &str, max: usize) -> Cow<'_, str> {
     if !text.is_empty() && text.len() <= max && text.chars().all(is_legal) {
         return text.into();
     }
-    let digest = Sha256::digest(text.as_bytes());
-    let digits: String = digest.iter().take(N_DIGITS / 2).map(|it| format!("{it:02x}")).collect();
+    let digits = disk::hash(text.as_bytes());
     let kept = text.chars().take(max - N_DIGITS - 1).map(|it| if is_legal(it) { it } else { '_' });
-    format!("{}_{digits}", kept.collect::<String>()).into()
+    format!("{}_{}", kept.collect::<String>(), digits.get(..N_DIGITS).unwrap_or_default()).into()
 }
 
 /// Names that had to change, to be found again when the model uses them.

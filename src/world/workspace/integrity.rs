@@ -3,7 +3,6 @@
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::{
     base::{path::AbsPath, trust::TrustedHashes},
@@ -25,9 +24,8 @@ const VERSION: u32 = 1;
 
 /// The record of a folder.
 pub(super) fn file(home: &AbsPath, folder: &AbsPath) -> AbsPath {
-    let digest = Sha256::digest(folder.to_string());
-    let name: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
-    home.join("integrity").join(format!("{name}.json"))
+    let name = disk::hash(folder.to_string().as_bytes());
+    home.join("integrity").join(format!("{}.json", name.get(..32).unwrap_or_default()))
 }
 
 /// `None`: the folder's files were never looked at. A record that cannot be understood knows no file.

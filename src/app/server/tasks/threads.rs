@@ -27,7 +27,7 @@ use crate::{
     app::{
         panics,
         server::{event::Event, event_loop::unix_ms, traces},
-        session::{hooks, session_resources::SessionResources},
+        session::{hooks, policies::load_shipped, session_resources::SessionResources},
         settings::load_price_list,
     },
     base::{
@@ -250,7 +250,10 @@ impl Workers for Threads {
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => {
                 self.spawn_blocking(|| _ = sandbox::has_mounts());
-                self.spawn_blocking(load_price_list);
+                self.spawn_blocking(|| {
+                    load_shipped();
+                    load_price_list();
+                });
             }
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
             Job::AskStore(job) => {
