@@ -115,7 +115,8 @@ impl Decoder {
             self.chunk = Bytes::new();
             return None;
         };
-        let mut line = self.chunk.split_to(at);
+        // Most lines lie in one chunk, and every other one is empty and needs no count of who holds it.
+        let mut line = if at == 0 { Bytes::new() } else { self.chunk.split_to(at) };
         if !self.carry.is_empty() {
             self.carry.extend_from_slice(&line);
             line = std::mem::take(&mut self.carry).into();
@@ -131,14 +132,17 @@ impl Decoder {
 
     fn field(&mut self, mut line: Bytes) {
         let size = line.len() + 1;
-        let name = line.split_to(memchr(b':', &line).unwrap_or(line.len()));
-        line.advance(if line.starts_with(b": ") { 2 } else { usize::from(!line.is_empty()) });
-        match name.as_ref() {
-            b"data" => self.data.push(line),
-            b"event" => self.name = line,
+        let (name, value) = line.split_at(memchr(b':', &line).unwrap_or(line.len()));
+        let begin = name.len() + if value.starts_with(b": ") { 2 } else { usize::from(!value.is_empty()) };
+        let (is_data, is_name) = (name == b"data", name == b"event");
+        line.advance(begin);
+        if is_data {
+            self.data.push(line);
+        } else if is_name {
+            self.name = line;
+        } else if size <= self.max {
             // Not kept, but refused when it is large by itself: whether it came in one chunk must not matter.
-            _ if size <= self.max => return,
-            _ => (),
+            return;
         }
         self.size += size;
     }

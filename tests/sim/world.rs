@@ -184,7 +184,7 @@ impl World {
                 // Its sessions are in files.
                 Job::AskStore(_) | Job::NoteAgent(_) => (),
                 // Nobody waits for it.
-                Job::SyncLog(_) | Job::PrepareSessions => (),
+                Job::SyncLog(_) | Job::ProbeSandbox | Job::LoadTables => (),
                 Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {
                     self.chores += 1;
                     self.saves += 1;

@@ -69,12 +69,15 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     };
     state.tasks.store.set_client(&client.name);
     state.client = Some(client);
-    state.tasks.prepare_sessions();
+    state.tasks.probe_sandbox();
     reply_now(&response)
 }
 
 pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
+    if state.sessions.is_empty() {
+        state.tasks.load_tables();
+    }
     let id = sessions::create(state, &place)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
     let live = offer_commands(state, &id)?;

@@ -49,7 +49,7 @@ pub fn own_tools() -> &'static [ToolSpec] {
 /// with.
 static SHIPPED: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::shipped(own_tools()));
 
-/// Reads castor's own rules, so that the first session does not have to.
+/// Reads castor's own rules, beside the loop.
 pub fn load_shipped() {
     LazyLock::force(&SHIPPED);
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -36,11 +36,15 @@ struct ListedPrice {
     page: Option<String>,
     #[cfg_attr(not(test), allow(dead_code, reason = "for people; a test looks at it"))]
     read: String,
-    #[serde(flatten)]
-    price: Value,
+    #[serde(flatten, deserialize_with = "read_listed")]
+    price: Price,
 }
 
-/// Reads the list, so that the first session does not have to.
+fn read_listed<'de, D: Deserializer<'de>>(from: D) -> Result<Price, D::Error> {
+    price(&Value::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Reads the list, beside the loop.
 pub fn load_list() {
     LazyLock::force(&MAKERS);
 }
@@ -68,8 +72,7 @@ fn makers_prices(providers: &[Provider]) -> Prices {
             Some(host) => providers.iter().filter(|it| is_at(it, host)).map(|it| format!("{}/", it.name)).collect(),
         };
         for (model, it) in &maker.models {
-            let Ok(price) = price(&it.price) else { continue };
-            res.0.extend(prefixes.iter().map(|prefix| (format!("{prefix}{model}"), price)));
+            res.0.extend(prefixes.iter().map(|prefix| (format!("{prefix}{model}"), it.price)));
         }
     }
     res
@@ -167,7 +170,7 @@ mod tests {
                 let page = listed.page.as_ref().unwrap_or(&it.page);
                 assert!(Url::parse(page).unwrap().scheme() == "https", "{maker} {model}");
                 assert!(listed.read.parse::<jiff::civil::Date>().is_ok(), "{maker} {model}: {}", listed.read);
-                let price = price(&listed.price).unwrap_or_else(|why| panic!("{maker} {model}: {why}"));
+                let price = listed.price;
                 let one = Usage { input: 1_000_000, output: 1_000_000, ..Usage::default() };
                 assert!((0.1..500.0).contains(&price.cost(&one).as_dollars()), "{maker} {model}");
                 assert!(price.rates.cached <= price.rates.input, "{maker} {model}");

@@ -58,8 +58,10 @@ pub enum Job {
     TellHook { resources: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(SessionSearch),
-    /// Probes the system's sandbox and reads the price list before the first session needs them. Not answered.
-    PrepareSessions,
+    /// Probes the system's sandbox before the first session needs it. Not answered.
+    ProbeSandbox,
+    /// Reads castor's own rules and prices. Not answered.
+    LoadTables,
     /// Makes a log durable. Not answered.
     SyncLog(File),
     /// A question to a shared store for a request of the client. Answered by `StoreAnswered`.

@@ -326,10 +326,14 @@ impl Tasks {
         }
     }
 
-    /// Finds out what the sandbox can hold here, which starts a process, and reads the price list: the first session should
-    /// not wait for them.
-    pub fn prepare_sessions(&mut self) {
-        self.workers.start(Job::PrepareSessions);
+    /// Finds out what the sandbox can hold here, which starts a process: the first session should not wait for it.
+    pub fn probe_sandbox(&mut self) {
+        self.workers.start(Job::ProbeSandbox);
+    }
+
+    /// Reads castor's own rules and prices while the first session reads its files. Without a session nobody needs them.
+    pub fn load_tables(&mut self) {
+        self.workers.start(Job::LoadTables);
     }
 
     /// Makes a log durable on its own time.

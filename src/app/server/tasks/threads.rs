@@ -248,12 +248,10 @@ impl Workers for Threads {
                 self.leaves.spawn(server_errand::run((session, effect), *errand, cancel, self.control.clone()));
             }
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
-            Job::PrepareSessions => {
-                self.spawn_blocking(|| _ = sandbox::has_mounts());
-                self.spawn_blocking(|| {
-                    load_shipped();
-                    load_price_list();
-                });
+            Job::ProbeSandbox => self.spawn_blocking(|| _ = sandbox::has_mounts()),
+            Job::LoadTables => {
+                self.spawn_blocking(load_price_list);
+                self.spawn_blocking(load_shipped);
             }
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
             Job::AskStore(job) => {
