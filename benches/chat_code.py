@@ -4,8 +4,8 @@
 Usage: benches/chat_code.py CASTOR, such as target/release/castor. Needs the standard library only, and Linux.
 
 A script in place of a model answers each prompt with a block of code in one more language, in pieces of 40 bytes. From
-the prompt's Enter until the end of the answer letters are typed, one after the other. Printed for each language, of five
-chats:
+the prompt's Enter until the end of the answer letters are typed, one after the other. At last an agent of this script's
+own sends 512 KB of code in one update. Printed for each language and for the burst, of five chats:
 
 - key: the longest time from a letter to its echo, while the answer came: median of the chats, and the largest.
 - PSS: of the chat's own process, when all is drawn, in MB: median.
@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from chat_peers import Chat, pss, write
@@ -29,6 +30,24 @@ MOST_MB = 25.0
 PIECE = 40
 # No code has them, so that each echo is found.
 LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
+BURST = 512 << 10
+# An agent that answers each prompt with the text of a file, in one update.
+AGENT = """\
+import json, sys
+
+def send(**what):
+    print(json.dumps({"jsonrpc": "2.0", **what}), flush=True)
+
+text = open(sys.argv[1]).read()
+update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+answers = {"session/new": {"sessionId": "s"}, "session/prompt": {"stopReason": "end_turn"}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "session/prompt":
+        send(method="session/update", params={"sessionId": "s", "update": update})
+    if "id" in asked and "method" in asked:
+        send(id=asked["id"], result=answers.get(asked["method"], {"protocolVersion": 1}))
+"""
 CLEAR = b"\x15"
 CODE = {
     "words": None,
@@ -79,6 +98,8 @@ class Store implements Iterable<number> {
 """,
 }
 
+ROWS = [*CODE, "512 KB of it"]
+
 
 def response(language):
     code = CODE[language]
@@ -114,25 +135,58 @@ def longest_key(chat, end):
     return longest
 
 
+def burst_key(chat, end):
+    """The same for much at once. Only new bytes are looked at: Python would take longer than what is measured."""
+    os.write(chat.master, b"go\r")
+    longest, tail, at = 0.0, b"", 0
+    while end.encode() not in tail:
+        letter = LETTERS[at % len(LETTERS)].encode()
+        at += 1
+        start = time.monotonic()
+        # Else letters that were typed before would be drawn again, and taken for this one.
+        os.write(chat.master, CLEAR + letter)
+        is_shown = False
+        while not is_shown:
+            chat.mark()
+            if not chat.read(5.0):
+                raise RuntimeError(f"a letter is not shown: {tail[-300:]!r}")
+            is_shown = letter in tail[-1:] + chat.raw
+            tail = (tail + chat.raw)[-(1 << 17) :]
+        longest = max(longest, (time.monotonic() - start) * 1000)
+    return longest
+
+
 def measure(castor, scratch):
     home, folder, answers = Path(scratch, "home"), Path(scratch, "project"), Path(scratch, "answers.jsonl")
     home.mkdir(exist_ok=True)
     write(folder / "README.md", "# A project\n")
     write(answers, "".join(response(it) + "\n" for it in CODE))
+    code = CODE["rust"] * (BURST // len(CODE["rust"]))
+    write(Path(scratch, "burst.md"), f"```rust\n{code}```\n\nEND-burst")
+    write(Path(scratch, "agent.py"), AGENT)
     env = {it: os.environ[it] for it in ("PATH", "LANG", "LD_LIBRARY_PATH") if it in os.environ}
     env |= {"HOME": str(home), "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    chat = Chat([castor, "chat", "--fake-responses", str(answers)], env, folder)
     res = {}
-    try:
-        if not chat.wait(lambda text: "default" in text):
-            raise RuntimeError("no session opens")
-        chat.settle()
+    with opened(castor, ["--fake-responses", str(answers)], env, folder) as chat:
         for language in CODE:
             key = longest_key(chat, f"END-{language}")
             res[language] = (key, pss(chat.pid))
+    agent = f"{sys.executable} {scratch}/agent.py {scratch}/burst.md"
+    with opened(castor, ["--agent", agent], env, folder) as chat:
+        res[ROWS[-1]] = (burst_key(chat, "END-burst"), pss(chat.pid))
+    return res
+
+
+@contextmanager
+def opened(castor, more, env, folder):
+    chat = Chat([castor, "chat", *more], env, folder)
+    try:
+        if not chat.wait(lambda text: "Ask anything" in text and "starting" not in text.rsplit("Ask anything", 1)[-1]):
+            raise RuntimeError("no session opens")
+        chat.settle()
+        yield chat
     finally:
         chat.close()
-    return res
 
 
 def main():
@@ -142,7 +196,7 @@ def main():
         all_of_it = [measure(castor, scratch) for _ in range(CHATS + 1)][1:]
     is_over = False
     print(f"{'':12} {'key, ms':>8} {'largest':>8} {'PSS, MB':>8}")
-    for language in CODE:
+    for language in ROWS:
         keys = [it[language][0] for it in all_of_it]
         key, memory = statistics.median(keys), statistics.median(it[language][1] for it in all_of_it)
         is_over |= key > MOST_MS or memory > MOST_MB

@@ -2,8 +2,8 @@
 """How soon a chat shows itself and what is typed, and how much memory it takes: castor's, and those of other agents.
 
 Usage: benches/chat_peers.py CASTOR [FOLDER], such as target/release/castor. FOLDER is one in which npm installed those of
-@google/gemini-cli, @openai/codex, opencode-ai and @charmland/crush that are to be measured. Needs the standard library
-only, and Linux.
+@google/gemini-cli, @openai/codex, opencode-ai and @charmland/crush that are to be measured. The last one's program is not
+in npm's registry: its installation fetches it from a release page. Needs the standard library only, and Linux.
 
 Each program runs on a pseudo-terminal of 100 by 30 that answers what terminals are asked, in a home and a folder of its
 own, without keys. A setting names a model server that is not there where a program shows no field to type in otherwise.
@@ -56,9 +56,11 @@ ANSWERS = [
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def gemini(home, _):
+def gemini(home, folder):
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": True}}
     write(home / ".gemini/settings.json", json.dumps(settings))
+    # It asks first otherwise, and takes no letters meanwhile.
+    write(home / ".gemini/trustedFolders.json", json.dumps({str(folder): "TRUST_FOLDER"}))
     return {"GEMINI_API_KEY": "none"}
 
 
