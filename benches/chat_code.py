@@ -153,6 +153,7 @@ def burst_key(chat, end):
             is_shown = letter in tail[-1:] + chat.raw
             tail = (tail + chat.raw)[-(1 << 17) :]
         longest = max(longest, (time.monotonic() - start) * 1000)
+    chat.settle()
     return longest
 
 

@@ -6,6 +6,7 @@
 mod bottom;
 mod clipboard;
 pub mod composer;
+mod draw_pace;
 pub mod effects;
 pub mod file_list;
 pub mod history_file;

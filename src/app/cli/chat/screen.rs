@@ -9,6 +9,7 @@ use std::{
 use tokio::{sync::mpsc, task::JoinHandle, time};
 
 use super::{
+    draw_pace::DrawPace,
     state::{Chat, frame::ChatFrame},
     terminal_traits::TerminalTraits,
 };
@@ -18,10 +19,6 @@ use crate::app::cli::render::{
     text::Line,
 };
 
-/// Between two draws that no key asks for: at most sixty in a second.
-const DRAW_PERIOD: Duration = Duration::from_millis(17);
-/// Between two draws in which only time passed.
-const SPIN_PERIOD: Duration = Duration::from_millis(100);
 /// How long the last words may take.
 const HURRY: Duration = Duration::from_millis(500);
 /// What may wait for a slow terminal: with that, nothing more is drawn.
@@ -41,9 +38,7 @@ pub struct ChatScreen {
     /// The terminal's background decides about the colours, if it tells.
     asks_background: bool,
     pub size: (usize, usize),
-    last_draw: Option<Duration>,
-    /// A key was pressed: its draw does not wait.
-    is_urgent: bool,
+    pace: DrawPace,
     /// Where lines follow each other: what the cursor stands behind.
     prompt: String,
 }
@@ -52,7 +47,7 @@ impl ChatScreen {
     /// `theme`: the colours that the user chose; without one the terminal's background decides.
     pub fn new(is_live: bool, color: bool, theme: Option<Palette>, traits: TerminalTraits) -> Self {
         let palette = color.then(|| theme.unwrap_or_default());
-        let painter = Painter::with_palette(palette);
+        let (painter, size) = (Painter::with_palette(palette), terminal_size());
         let (writer, mut texts) = mpsc::channel::<String>(QUEUE);
         let (done, written) = tokio::sync::oneshot::channel();
         thread::spawn(move || {
@@ -72,20 +67,19 @@ impl ChatScreen {
             is_live,
             palette,
             asks_background: is_live && color && theme.is_none() && traits.tells_background,
-            size: terminal_size(),
-            last_draw: None,
-            is_urgent: true,
+            size,
+            pace: DrawPace::new(size, is_live && traits.tells_size_late),
             prompt: String::new(),
         }
     }
 
     pub fn take_size(&mut self) {
         self.size = terminal_size();
-        self.is_urgent = true;
+        self.set_urgent();
     }
 
     pub fn set_urgent(&mut self) {
-        self.is_urgent = true;
+        self.pace.set_urgent();
     }
 
     /// Asks the terminal for its background; whether it did. Nothing waits for the answer.
@@ -108,7 +102,7 @@ impl ChatScreen {
     /// The screen is another one: what was drawn there is not touched again.
     pub fn leave(&mut self) {
         self.painter.leave();
-        self.is_urgent = true;
+        self.pace.set_urgent();
     }
 
     /// Takes the live region away, for a program that gets the terminal.
@@ -122,13 +116,7 @@ impl ChatScreen {
 
     /// When the next draw is due; `None`: nothing changes by itself.
     fn draw_time(&self, chat: &Chat) -> Option<Duration> {
-        let after = |period| self.last_draw.map_or(Duration::ZERO, |it| it + period);
-        match (chat.is_stale(), self.is_urgent) {
-            (true, true) => Some(Duration::ZERO),
-            (true, false) => Some(after(DRAW_PERIOD)),
-            (false, _) if self.is_live => chat.changes_from().map(|it| it.max(after(SPIN_PERIOD))),
-            (false, _) => None,
-        }
+        self.pace.due(chat.is_stale(), chat.changes_from().filter(|_| self.is_live))
     }
 
     /// Ends when a draw is due and the terminal takes it.
@@ -147,7 +135,7 @@ impl ChatScreen {
         self.size = terminal_size();
         let (width, height) = self.size;
         let frame = chat.draw(now, width, height);
-        (self.last_draw, self.is_urgent) = (Some(now), false);
+        self.pace.note_draw(now, self.size, chat.is_stale());
         let text = self.paint(frame, chat);
         if !text.is_empty() {
             _ = self.writer.try_send(text);
@@ -190,6 +178,9 @@ impl ChatScreen {
     pub async fn finish(mut self, chat: &mut Chat, now: Duration, last: &[Line]) {
         let (width, height) = self.size;
         let mut finished = chat.draw(now, width, height).finished;
+        while chat.is_stale() {
+            finished.extend(chat.draw(now, width, height).finished);
+        }
         finished.extend(last.iter().cloned());
         let text = match self.is_live {
             true => self.painter.draw_with_cursor(&finished, vec![Line::default()], Some((0, 0)), width),

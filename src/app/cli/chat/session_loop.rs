@@ -46,6 +46,9 @@ use crate::{
 const MAX_HANDLERS: usize = 64;
 /// Updates that are taken before the next look at keys and draws.
 const BATCH: usize = 256;
+/// Lines and bytes that wait to be drawn: with that, nothing more is read. The end of an answer makes lines of all these
+/// bytes at once, and keys wait for that.
+const MAX_WAITING: (usize, usize) = (4_000, 24 << 10);
 
 /// All that is listened to.
 pub struct ChatSources {
@@ -226,9 +229,9 @@ impl SessionLoop {
     }
 
     async fn next_event(&mut self) -> ChatEvent {
+        let is_behind = self.is_behind();
+        let can_read = self.link.answering.len() < MAX_HANDLERS && !is_behind;
         let sources = &mut self.sources;
-        let (lines, bytes) = self.chat.view.backlog();
-        let can_read = self.link.answering.len() < MAX_HANDLERS && lines < 4_000 && bytes < (512 << 10);
         // In order of urgency; an answer last, as everything that was written before it comes first.
         tokio::select! {
             biased;
@@ -241,8 +244,14 @@ impl SessionLoop {
             Some(it) = self.link.steering.next() => ChatEvent::Steered(it),
             Some(it) = sources.stderr.recv() => ChatEvent::Log(it),
             it = sources.incoming.recv(), if can_read => ChatEvent::Incoming(it),
-            Some(it) = self.link.replies.next() => ChatEvent::Reply(it),
+            Some(it) = self.link.replies.next(), if !is_behind => ChatEvent::Reply(it),
         }
+    }
+
+    /// So much waits to be drawn that nothing may be added.
+    fn is_behind(&self) -> bool {
+        let (lines, bytes) = self.chat.view.backlog();
+        lines >= MAX_WAITING.0 || bytes >= MAX_WAITING.1
     }
 
     async fn handle(&mut self, event: ChatEvent) {
@@ -287,6 +296,9 @@ impl SessionLoop {
     fn take_incoming(&mut self, first: Incoming) {
         self.incoming(first);
         for _ in 0..BATCH {
+            if self.is_behind() {
+                return;
+            }
             match self.sources.incoming.try_recv() {
                 Ok(it) => self.incoming(it),
                 Err(_) => return,

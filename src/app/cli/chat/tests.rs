@@ -40,6 +40,7 @@ use crate::app::cli::{
     },
 };
 
+mod burst;
 mod fuzz;
 
 const BAR: &str = "\n=====\n";

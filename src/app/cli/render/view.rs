@@ -34,6 +34,8 @@ use super::{
 
 /// Live rows are scarce: so many are left to the plan.
 const PLAN_ROWS: usize = 10;
+/// Finished lines that are drawn at once where a key may wait for it.
+const STEP_LINES: usize = 256;
 
 #[derive(Clone, Debug, Default)]
 pub struct ViewOptions {
@@ -89,8 +91,6 @@ pub struct TurnView {
     pub agents: AgentTree,
     plan: PlanView,
     waiting: Waiting,
-    /// Bytes of the answer since its finished lines were asked for.
-    unread: usize,
     /// The thought that ended last.
     thought: Option<ThoughtView>,
 }
@@ -106,7 +106,6 @@ impl TurnView {
             agents: AgentTree::default(),
             plan: PlanView::default(),
             waiting: Waiting::default(),
-            unread: 0,
             thought: None,
         }
     }
@@ -215,13 +214,13 @@ impl TurnView {
     /// Lines of others, such as the program's own remarks.
     /// An answer that is still coming stays whole below them.
     pub fn add_lines(&mut self, lines: Vec<Line>) {
-        self.pull_answer();
+        self.pull_step();
         self.emit_work(lines);
     }
 
     /// Lines that stand for themselves, such as what the user said: an empty line parts them from what is above.
     pub fn add_block(&mut self, lines: Vec<Line>) {
-        self.pull_answer();
+        self.pull_step();
         if self.last == Some(LineKind::Work) {
             self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Work });
         }
@@ -248,6 +247,18 @@ impl TurnView {
         std::mem::take(&mut self.finished)
     }
 
+    /// The first of that: so many lines that a key can wait for them. `has_more`: the next ones are due.
+    pub fn take_step(&mut self) -> Vec<FinishedLine> {
+        self.pull_step();
+        let count = self.finished.len().min(STEP_LINES);
+        self.finished.drain(..count).collect()
+    }
+
+    /// Whether finished lines are left that `take_step` would give.
+    pub fn has_more(&self) -> bool {
+        !self.finished.is_empty() || matches!(&self.text, OpenText::Answer { stream, .. } if stream.is_behind())
+    }
+
     /// Of the finished lines that were not taken yet only the last `count` stay; gives how many went.
     pub fn keep_last_finished(&mut self, count: usize) -> usize {
         self.pull_answer();
@@ -261,9 +272,10 @@ impl TurnView {
         self.finished.insert(0, FinishedLine { line, kind: LineKind::Work });
     }
 
-    /// Finished lines that were not taken yet, and bytes of which nothing was asked yet.
+    /// Finished lines that were not taken yet, and bytes of the answer of which no lines were made yet.
     pub fn backlog(&self) -> (usize, usize) {
-        (self.finished.len(), self.unread)
+        let unread = if let OpenText::Answer { stream, .. } = &self.text { stream.unread_len() } else { 0 };
+        (self.finished.len(), unread)
     }
 
     /// When the live region changes by itself, at the soonest; `None`: never.
@@ -285,8 +297,10 @@ impl TurnView {
         let room = room.saturating_sub(calls.len());
         let plan = self.plan.live(width, room.min(PLAN_ROWS));
         let tail = match &self.text {
-            // The terminal may be narrower than it was when the answer began.
-            OpenText::Answer { stream, .. } => stream.tail().iter().flat_map(|it| wrap(it, width, "")).collect(),
+            // The terminal may be narrower than it was when the answer began. What stands above it comes first.
+            OpenText::Answer { stream, .. } if self.finished.is_empty() => {
+                stream.tail().iter().flat_map(|it| wrap(it, width, "")).collect()
+            }
             _ => Vec::new(),
         };
         let mut res: Vec<Line> = Vec::new();
@@ -338,7 +352,6 @@ impl TurnView {
             }
             return;
         }
-        self.unread += chunk.len();
         match &mut self.text {
             OpenText::Answer { stream, message: old }
                 if old.is_none() || message.is_none_or(|it| old.as_deref() == Some(it)) =>
@@ -410,9 +423,18 @@ impl TurnView {
     }
 
     fn pull_answer(&mut self) {
-        self.unread = 0;
         if let OpenText::Answer { stream, .. } = &mut self.text {
             let lines = stream.take_finished();
+            self.emit(lines, LineKind::Answer);
+        }
+    }
+
+    /// Nothing where enough lines wait already.
+    fn pull_step(&mut self) {
+        if let OpenText::Answer { stream, .. } = &mut self.text
+            && self.finished.len() < STEP_LINES
+        {
+            let lines = stream.take_step();
             self.emit(lines, LineKind::Answer);
         }
     }

@@ -47,9 +47,11 @@ impl Chat {
 
     pub fn draw(&mut self, now: Duration, width: usize, height: usize) -> ChatFrame {
         self.set_width(width);
-        self.is_stale = false;
+        // Where lines follow each other, no single key waits.
+        let lines = if self.view.options.is_live { self.view.take_step() } else { self.view.take_finished() };
+        self.is_stale = self.view.has_more();
         // The window may have been wider when a line was made.
-        let finished = self.view.take_finished().into_iter().flat_map(|it| wrap(&it.line, width, "")).collect();
+        let finished = lines.into_iter().flat_map(|it| wrap(&it.line, width, "")).collect();
         // The last row stays free: a terminal may scroll when it is full.
         let height = height.saturating_sub(1).max(1);
         let status = self.status_line(width);

@@ -53,6 +53,11 @@ impl Blocks {
         Self { width, containers, leaf: Leaf::None, is_cut: false, table_head: None, gap, done, parsed: 0 }
     }
 
+    /// Lines that were not taken yet.
+    pub fn line_count(&self) -> usize {
+        self.done.len()
+    }
+
     pub fn take_lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.done)
     }

@@ -17,6 +17,9 @@ use blocks::Blocks;
 /// A longer block that has not ended gives up what it has, and a longer line what it is.
 const MAX_OPEN: usize = 8_192;
 const MIN_WIDTH: usize = 10;
+/// What one step reads and gives at most; the block that it ends with may give more.
+const STEP_BYTES: usize = 8 << 10;
+const STEP_LINES: usize = 128;
 
 /// The whole text, each line at most `width` columns.
 pub fn render(text: &str, width: usize) -> Vec<Line> {
@@ -33,11 +36,13 @@ pub struct MarkdownStream {
     unread: String,
     /// Bytes of it that have no line end.
     searched: usize,
+    /// The last step left something in `unread`.
+    is_behind: bool,
 }
 
 impl MarkdownStream {
     pub fn new(width: usize) -> Self {
-        Self { blocks: Blocks::new(width.max(MIN_WIDTH)), unread: String::new(), searched: 0 }
+        Self { blocks: Blocks::new(width.max(MIN_WIDTH)), unread: String::new(), searched: 0, is_behind: false }
     }
 
     /// Only keeps the text: cheap enough for each piece that a model sends.
@@ -47,18 +52,36 @@ impl MarkdownStream {
 
     /// Lines that no further text can change, each of them once.
     pub fn take_finished(&mut self) -> Vec<Line> {
-        self.read_lines();
+        self.read_lines(usize::MAX, usize::MAX);
         self.blocks.take_lines()
     }
 
-    /// The lines that `take_finished` has not given, as they would be if the text ended here. They change with more text.
+    /// The first of these lines: so many that nobody waits for them. `is_behind`: there may be more.
+    pub fn take_step(&mut self) -> Vec<Line> {
+        self.read_lines(STEP_BYTES, STEP_LINES);
+        self.blocks.take_lines()
+    }
+
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Bytes of text that were not looked at.
+    pub fn unread_len(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// The lines that were not given, as they would be if the text that was read ended here. They change with more text.
     pub fn tail(&self) -> Vec<Line> {
+        if self.is_behind {
+            return self.blocks.clone().finish();
+        }
         self.clone().finish()
     }
 
-    /// All lines that `take_finished` has not given. The stream is empty then, for another text.
+    /// All lines that were not given. The stream is empty then, for another text.
     pub fn finish(&mut self) -> Vec<Line> {
-        self.read_lines();
+        self.read_lines(usize::MAX, usize::MAX);
         let line = std::mem::take(&mut self.unread);
         self.searched = 0;
         if !line.is_empty() {
@@ -67,14 +90,18 @@ impl MarkdownStream {
         self.blocks.finish()
     }
 
-    fn read_lines(&mut self) {
+    /// Ends before the text does when that many bytes were read, or lines made.
+    fn read_lines(&mut self, bytes: usize, lines: usize) {
         let mut start = 0;
-        while let Some(end) = self.line_end(start) {
+        let mut is_enough = false;
+        while !is_enough && let Some(end) = self.line_end(start) {
             self.blocks.add_line(self.unread.get(start..end).unwrap_or_default());
             start = end;
             self.searched = 0;
+            is_enough = start >= bytes || self.blocks.line_count() >= lines;
         }
         self.unread.drain(..start);
+        self.is_behind = is_enough && !self.unread.is_empty();
     }
 
     /// Behind the line that begins at `start`; nothing if it may still grow. A long line ends at a blank.

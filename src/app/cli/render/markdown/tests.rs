@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use expect_test::expect_file;
 
-use super::{MAX_OPEN, MarkdownStream, render};
+use super::{MAX_OPEN, MarkdownStream, STEP_BYTES, render};
 use crate::app::cli::render::{
     ansi,
     text::{Color, Line, Style},
@@ -126,6 +126,29 @@ fn each_byte_is_parsed_once() {
         }
         stream.finish();
         assert!(stream.blocks.parsed <= text.len() * 3 / 2, "{} of {}", stream.blocks.parsed, text.len());
+    }
+}
+
+#[test]
+fn steps_are_small_and_give_the_same_lines() {
+    let code = format!("```rust\n{}```\n", "let a = \"b\"; // c\n".repeat(20_000));
+    for text in [code, long_text(), SAMPLES.repeat(20), "\n".repeat(100_000)] {
+        let mut stream = MarkdownStream::new(60);
+        stream.push(&text);
+        let mut lines = Vec::new();
+        loop {
+            let before = stream.unread_len();
+            lines.extend(stream.take_step());
+            let read = before - stream.unread_len();
+            assert!(read <= STEP_BYTES + 2 * MAX_OPEN, "{read} bytes in a step");
+            let tail: usize = stream.tail().iter().map(|it| it.text().len()).sum();
+            assert!(tail <= 8 * MAX_OPEN, "{tail} bytes in a tail");
+            if !stream.is_behind() {
+                break;
+            }
+        }
+        lines.extend(stream.finish());
+        assert_eq!(plain(&lines), plain(&render(&text, 60)));
     }
 }
 
