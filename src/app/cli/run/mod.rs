@@ -397,6 +397,7 @@ async fn converse(
     let reason = match session_start::open_session(driver, request).await? {
         Some(opened) => {
             driver.take_session(&opened);
+            driver.screen.end.is_free |= opened.is_demo();
             if request.resume.is_some()
                 && let Some(it) = list_checkpoints(driver).await
             {

@@ -74,6 +74,11 @@ impl OpenedSession {
         places.iter().any(|it| self.agent.pointer(it) == Some(&Value::Bool(true)))
     }
 
+    /// Whether the built-in demo model answers, for which nothing is paid.
+    pub fn is_demo(&self) -> bool {
+        self.is_castor() && has_demo(&self.session)
+    }
+
     /// Whether the agent lists what a session changed in files.
     pub fn lists_checkpoints(&self) -> bool {
         let lists = self.agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
@@ -293,10 +298,7 @@ async fn set_up(
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
         notes.push(format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
     }
-    if request.resume.is_some()
-        && request.model.is_none()
-        && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO))
-    {
+    if request.resume.is_some() && request.model.is_none() && has_demo(session) {
         notes.push("the session resumes with the demo model; --model chooses another".to_owned());
     }
     if let Some(mode) = request.mode {
@@ -321,6 +323,10 @@ fn model_option(session: &Value) -> Option<&Value> {
     let options = session.get("configOptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let is_model = |it: &&Value| ["category", "id"].iter().any(|key| it.get(*key) == Some(&json!("model")));
     options.iter().find(is_model)
+}
+
+fn has_demo(session: &Value) -> bool {
+    model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO))
 }
 
 /// Says how to sign in, where that is what is missing.
