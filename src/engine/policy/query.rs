@@ -148,7 +148,7 @@ pub fn check_auto_available(facts: SandboxFacts) -> Result<(), &'static str> {
             Err("the mode auto needs a sandbox, and commands run without one here")
         }
         SandboxFacts { mounts: false, .. } => {
-            Err("the mode auto needs a sandbox with mounts, which this system does not allow")
+            Err("the mode auto needs a sandbox with mounts, which this system does not allow; castor doctor says more")
         }
         SandboxFacts { undoable: false, .. } => {
             Err("the mode auto needs checkpoints, and general.checkpointing.enabled is false in the settings")

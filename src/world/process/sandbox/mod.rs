@@ -168,8 +168,8 @@ pub fn advice(program: &Path) -> Vec<String> {
 }
 
 #[cfg(target_os = "linux")]
-const NO_NAMESPACES: &str =
-    "this user may make no namespaces, which would hold more; nor may bubblewrap, if it is there (/usr/bin/bwrap)";
+const NO_NAMESPACES: &str = "no namespaces, which would hold more: neither this user nor bubblewrap (/usr/bin/bwrap) may \
+    make them; in a container, --security-opt seccomp=unconfined allows them";
 
 static AVAILABLE: OnceLock<bool> = OnceLock::new();
 
