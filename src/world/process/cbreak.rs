@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use futures_util::FutureExt;
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -15,10 +16,12 @@ use nix::{
         signal::{Signal, kill},
         termios::{InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr},
     },
+    unistd::Pid,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::Notify,
+    task::yield_now,
 };
 
 /// What a program wants of the terminal beside single keys.
@@ -137,6 +140,13 @@ impl CbreakMode {
         }
     }
 
+    /// Ctrl-Z where it is a key and no signal. As the signal it reaches all that the shell started with us: what waits for
+    /// us would not notice that we alone stop, and keep the terminal.
+    pub fn stop(&self) {
+        self.leave();
+        _ = kill(Pid::from_raw(0), Signal::SIGTSTP);
+    }
+
     /// The terminal as it was, for a program that reads it until [`Self::take_again`].
     pub fn lend(&self) {
         if let Ok(mut state) = self.state.lock() {
@@ -192,10 +202,15 @@ impl CbreakMode {
         tokio::spawn(async move {
             loop {
                 tokio::select! {
+                    biased;
                     Some(()) = stop.recv() => {
                         self.leave();
+                        // What waits for us may have stopped before us, and the user have come back since: no further
+                        // signal would wake us then.
+                        yield_now().await;
+                        let is_back = go_on.recv().now_or_never().is_some();
                         // The signal that wakes us is heard below.
-                        if !has_job_control() || kill(nix::unistd::getpid(), Signal::SIGSTOP).is_err() {
+                        if is_back || !has_job_control() || kill(Pid::this(), Signal::SIGSTOP).is_err() {
                             self.enter_again();
                         }
                     }

@@ -30,6 +30,11 @@ impl KeyInput {
         Some(Self { decoder: KeyDecoder::new(modes.is_raw), ..Self::new(typed, Some(terminal)) })
     }
 
+    /// Ctrl-Z, as a key.
+    pub fn stop(&self) {
+        self.terminal.iter().for_each(KeyTerminal::stop);
+    }
+
     /// Another program of ours reads the terminal, until it is taken again.
     pub fn lend(&self) {
         self.terminal.iter().for_each(KeyTerminal::lend);

@@ -70,6 +70,11 @@ impl KeyTerminal {
         self.discards.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Ctrl-Z, as a key.
+    pub fn stop(&self) {
+        self.mode.stop();
+    }
+
     /// Another program of ours reads the terminal, until it is taken again.
     pub fn lend(&self) {
         self.mode.lend();

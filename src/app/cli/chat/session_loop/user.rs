@@ -63,7 +63,9 @@ impl SessionLoop {
             }
             if key == KeyPress::Ctrl('z') {
                 // Terminals that tell all keys apart send no signal for it.
-                _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGTSTP);
+                if let ChatKeys::Keys(it) = &self.keys {
+                    it.stop();
+                }
                 continue;
             }
             // An answer brings up the next question: the rest of these keys is older than that.
