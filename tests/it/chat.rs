@@ -43,6 +43,7 @@ use nix::{
 use crate::{
     client::{Sandbox, WATCHDOG},
     conversation::model,
+    watched_castor::WatchedCastor,
 };
 
 const BAR: &str = "\n=====\n";
@@ -270,7 +271,7 @@ fn chats_look_as_they_did() {
 /// A person who types `castor` and nothing else gets the chat; a program that does so made a mistake.
 #[test]
 fn bare_castor_is_the_chat_on_a_terminal() {
-    let piped = Command::new(env!("CARGO_BIN_EXE_castor")).output().unwrap();
+    let piped = Command::new(WatchedCastor::new().client()).output().unwrap();
     assert_eq!((piped.status.code(), piped.stdout.len()), (Some(42), 0));
     let mut stage = Stage::start(&["bare"], 80, 24);
     stage.wait("the chat", |it| it.contains("castor $VERSION"));

@@ -114,7 +114,8 @@ impl Sandbox {
     }
 
     pub fn command(&self) -> Command {
-        let is_client = self.args.first().is_none_or(|it| it == "run" || it == "chat");
+        const CLIENTS: &[&str] = &["run", "chat", "doctor", "mcp"];
+        let is_client = self.args.first().is_none_or(|it| CLIENTS.iter().any(|verb| it == verb));
         let mut res = match self.program == CASTOR && is_client {
             true => Command::new(self.watched().client()),
             false => Command::new(&self.program),
@@ -347,9 +348,12 @@ impl Client {
         self.child.wait().map_err(|it| it.to_string())?;
         let mut res = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(WATCHDOG) {
-            res.extend(serde_json::from_slice::<Value>(&line).ok());
+            // The last line may be cut off.
+            if serde_json::from_slice::<Value>(&line).is_ok() {
+                res.extend(self.ledger.received(&line));
+            }
         }
-        Ok(res)
+        self.ledger.problems(false).first().map_or(Ok(res), |it| Err(it.clone()))
     }
 
     /// Closes the agent's input, unless that is done, and waits for its end. Returns its last messages, unread until now.

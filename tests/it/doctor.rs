@@ -79,9 +79,9 @@ fn all_is_well() {
     assert!(errors.len() == 1 && errors[0]["message"].as_str().unwrap().contains("No more mock responses"), "{it:#}");
     let editors: Vec<&str> = it["editors"].as_array().unwrap().iter().filter_map(|it| it["editor"].as_str()).collect();
     assert_eq!(editors, ["Zed", "VS Code", "JetBrains", "Neovim", "Emacs"]);
-    let program = env!("CARGO_BIN_EXE_castor");
+    let program = sandbox.watched().client().display().to_string();
     assert!(
-        it["editors"].as_array().unwrap().iter().all(|it| it["text"].as_str().unwrap().contains(program)),
+        it["editors"].as_array().unwrap().iter().all(|it| it["text"].as_str().unwrap().contains(&program)),
         "{it:#}"
     );
     assert!(!it.to_string().contains("canary"), "{it:#}");

@@ -355,7 +355,7 @@ fn no_secret_gets_out() {
     client.end().unwrap();
     said += client.transcript().split("-- stderr --").nth(1).unwrap_or_default();
     for args in [&["doctor"][..], &["doctor", "--json"], &["config", "explain", "mcpServers"], &["trust", "why"]] {
-        let mut castor = std::process::Command::new(env!("CARGO_BIN_EXE_castor"));
+        let mut castor = std::process::Command::new(sandbox.watched().client());
         let plain = Sandbox::command(&sandbox);
         let envs = plain.get_envs().filter_map(|(name, it)| Some((name.to_owned(), it?.to_owned())));
         castor.env_clear().envs(envs).current_dir(sandbox.workspace()).args(args);

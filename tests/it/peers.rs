@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox, WATCHDOG},
     conversation::model::response,
+    watched_castor::WatchedCastor,
 };
 
 fn script(sandbox: &Sandbox, name: &str, answers: &[&str]) -> String {
@@ -62,8 +63,9 @@ fn castor_is_an_agent_of_castor() {
     let mut sandbox = Sandbox::new();
     let answers = ["call write_file {\"file_path\":\"made.txt\",\"content\":\"x\"}", "text \"I made it.\""];
     let inner = script(&sandbox, "ws/inner.jsonl", &answers);
-    let line =
-        format!("CASTOR_HOME=\"$TMPDIR/castor\" exec {} acp --fake-responses {inner}", env!("CARGO_BIN_EXE_castor"));
+    let castor = WatchedCastor::agent_in(&sandbox.workspace());
+    let program = castor.agent();
+    let line = format!("CASTOR_HOME=\"$TMPDIR/castor\" exec '{}' acp --fake-responses {inner}", program.display());
     let file = format!(
         "---\nkind: acp\nname: peer\ndescription: d\ncommand: sh\nargs: {}\nnetwork: false\n---\n",
         json!(["-c", line])
@@ -73,6 +75,8 @@ fn castor_is_an_agent_of_castor() {
     assert!(ended.contains("I made it.") && ended.contains("\"status\":\"completed\""), "{ended}");
     assert_eq!(fs::read_to_string(sandbox.workspace().join("made.txt")).unwrap(), "x");
     client.end().unwrap();
+    // Those of both castors.
+    castor.assert_checks([4, 5]);
 }
 
 /// The agent holds its client to the protocol, and `castor run` is one.

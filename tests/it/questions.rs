@@ -26,7 +26,8 @@ impl Terminal {
         let answers = [r#"call run_shell_command {"command": "touch made"}"#, r#"text "All done.""#];
         let lines: Vec<String> = answers.iter().map(|it| model::response(it).unwrap().to_string() + "\n").collect();
         sandbox.write("ws/script.jsonl", &lines.concat());
-        let castor = env!("CARGO_BIN_EXE_castor");
+        let castor = sandbox.watched().client();
+        let castor = castor.display();
         let script = format!(
             "trap : INT; echo context | '{castor}' run --fake-responses=script.jsonl 'go on'; echo \"exit $?\""
         );

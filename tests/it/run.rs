@@ -21,7 +21,8 @@ fn non_utf8_folder_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join(OsStr::from_bytes(b"n\xff"));
     fs::create_dir(&folder).unwrap();
-    let mut run = Command::new(env!("CARGO_BIN_EXE_castor"));
+    let castor = WatchedCastor::new();
+    let mut run = Command::new(castor.client());
     let ended = run.args(["run", "--model", "demo", "hi"]).current_dir(&folder).env("HOME", home.path()).output();
     let ended = ended.unwrap();
     assert_eq!(ended.status.code(), Some(42));
@@ -33,7 +34,8 @@ fn non_utf8_folder_is_reported() {
 #[test]
 fn a_script_that_is_not_there_is_bad_configuration() {
     let home = tempfile::tempdir().unwrap();
-    let mut castor = Command::new(env!("CARGO_BIN_EXE_castor"));
+    let watched = WatchedCastor::new();
+    let mut castor = Command::new(watched.client());
     castor.args(["run", "hi", "--fake-responses", "no-such-file"]).current_dir(home.path());
     let output = castor.env("HOME", home.path()).stdin(Stdio::null()).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);

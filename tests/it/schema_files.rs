@@ -1,6 +1,7 @@
 //! castor's own schemas: their files in `schema/` are current, and what is written and read fits them.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     process::{Command, Stdio},
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    schema::UPDATES_V2,
+    schema::{UPDATES_V2, check_as_client},
     schemas::{check, files},
 };
 
@@ -131,6 +132,46 @@ fn outputs_of_verbs_fit() {
     ] {
         fits(name, &castor(args));
     }
+}
+
+/// What castor says in a scenario to `side`: how many messages, and those that fit not.
+fn check_scenario(path: &Path, side: &str) -> (usize, Vec<String>) {
+    let (mut asked, mut passed_on, mut n_checked, mut wrong) = (BTreeMap::new(), Vec::new(), 0, Vec::new());
+    for line in fs::read_to_string(path).unwrap().lines() {
+        let (head, message) = line.trim_start_matches("> ").split_once(' ').unwrap_or_default();
+        let Ok(message) = serde_json::from_str::<Value>(message) else { continue };
+        let (id, method) = (message["id"].to_string(), message["method"].as_str());
+        match (line.starts_with("> "), head == side, method) {
+            (true, true, Some(method)) => _ = asked.insert(id, method.to_owned()),
+            (true, false, Some(method)) => passed_on.push((method.to_owned(), message["params"].clone())),
+            // What a client wrote goes on as it is, right or wrong.
+            (false, true, Some(method)) if passed_on.contains(&(method.to_owned(), message["params"].clone())) => (),
+            (false, true, _) => {
+                n_checked += 1;
+                let fits = check_as_client(&message, asked.get(&id).map(String::as_str));
+                wrong.extend(fits.err().map(|why| format!("{}: {why} in {line}\n", path.display())));
+            }
+            _ => (),
+        }
+    }
+    (n_checked, wrong)
+}
+
+/// What the hub of `castor serve` says to its agent, and the host of AHP to the hub.
+#[test]
+fn messages_of_scenarios_fit() {
+    let app = root().join("src/app");
+    let ahp = files(&app.join("ahp/scenarios"), "txt").into_iter().map(|it| (it, "hub"));
+    let all = ahp.chain([(app.join("hub/scenarios.txt"), "agent")]);
+    let (counts, wrong): (Vec<usize>, Vec<Vec<String>>) = all.map(|(path, side)| check_scenario(&path, side)).unzip();
+    assert!(wrong.concat().is_empty(), "{}", wrong.concat().concat());
+    assert!(counts.iter().all(|it| *it > 5) && counts.iter().sum::<usize>() > 180, "{counts:?}");
+    let sandbox = Sandbox::new();
+    let prompt = r#"{"id":1,"method":"session/prompt","params":{"prompt":[]}}"#;
+    let path = sandbox.write("scenario", &format!("> 1 {prompt}\nagent {prompt}\nhub {prompt}\n"));
+    assert_eq!(["agent", "hub", "other"].map(|it| check_scenario(&path, it).1.len()), [0, 0, 0]);
+    let path = sandbox.write("scenario", &format!("hub {prompt}\nhub {{\"id\":1,\"result\":{{}}}}\n"));
+    assert_eq!(check_scenario(&path, "hub").1.len(), 2);
 }
 
 /// Logs of every age, as far as castor itself knows what their lines say.

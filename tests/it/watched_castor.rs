@@ -11,6 +11,7 @@ use std::{
         unix::fs::{PermissionsExt, symlink},
     },
     path::{Path, PathBuf},
+    process::Command,
     thread,
 };
 
@@ -23,33 +24,60 @@ use crate::{client::CASTOR, schema, schemas::files};
 pub struct WatchedCastor {
     folder: TempDir,
     /// Keeps the program in its place.
-    _program: File,
+    _program: Option<File>,
 }
 
 impl WatchedCastor {
     pub fn new() -> Self {
         // A file has two names on one disk alone.
-        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let name = folder.path().join("castor");
+        let mut res = Self::agent_in(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        let name = res.client();
+        // Elsewhere than on Linux nothing is read along.
+        if !cfg!(target_os = "linux") {
+            symlink(CASTOR, name).unwrap();
+            return res;
+        }
         fs::hard_link(CASTOR, &name).unwrap();
         let program = File::open(&name).unwrap();
         fs::remove_file(&name).unwrap();
         symlink(format!("/proc/{}/fd/{}", std::process::id(), program.as_raw_fd()), &name).unwrap();
-        let res = Self { folder, _program: program };
-        fs::write(res.agent(), script()).unwrap();
-        fs::set_permissions(res.agent(), fs::Permissions::from_mode(0o755)).unwrap();
+        res._program = Some(program);
         res
     }
 
-    /// castor, for `run` and `chat`.
+    /// An agent alone. It keeps its messages in a folder of `parent`, which its sandbox lets it write.
+    pub fn agent_in(parent: &Path) -> Self {
+        let res = Self { folder: TempDir::new_in(parent).unwrap(), _program: None };
+        symlink(CASTOR, res.folder.path().join("program")).unwrap();
+        fs::write(res.agent(), include_str!("watched_castor.sh")).unwrap();
+        fs::set_permissions(res.agent(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::hard_link(res.agent(), res.folder.path().join("castor (deleted)")).unwrap();
+        res
+    }
+
+    /// castor, for verbs that start their agent.
     pub fn client(&self) -> PathBuf {
-        // Elsewhere than on Linux nothing is read along.
-        if cfg!(target_os = "linux") { self.folder.path().join("castor") } else { CASTOR.into() }
+        self.folder.path().join("castor")
     }
 
     /// castor, for other clients that start `castor acp` themselves.
     pub fn agent(&self) -> PathBuf {
-        self.folder.path().join("castor (deleted)")
+        self.folder.path().join("agent")
+    }
+
+    /// At least so many messages of client and agent fit, and wrong ones of either would be found.
+    pub fn assert_checks(&self, least: [usize; 2]) {
+        let [n_client, n_agent] = self.check().unwrap();
+        assert!(n_client >= least[0] && n_agent >= least[1], "{n_client} {n_agent}");
+        let mut logs = files(self.folder.path(), "in").into_iter();
+        let log = logs.find(|it| read(&it.with_extension("out")).is_ok_and(|it| version(&it) == 1)).unwrap();
+        for (name, wrong) in WRONG {
+            let path = log.with_extension(name);
+            let right = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{right}{wrong}\n")).unwrap();
+            self.check().expect_err(wrong);
+            fs::write(&path, right).unwrap();
+        }
     }
 
     /// How many messages each side has sent; what is wrong with one.
@@ -58,28 +86,19 @@ impl WatchedCastor {
         for path in files(self.folder.path(), "in") {
             let [client, agent] = [read(&path)?, read(&path.with_extension("out"))?];
             let [asked_client, asked_agent] = [requests(&agent), requests(&client)];
-            for (all, asked, check) in [(&client, &asked_client, as_client as Check), (&agent, &asked_agent, as_agent)]
-            {
-                for it in all {
-                    let method = asked.get(&it["id"].to_string()).map(String::as_str);
-                    check(it, method).map_err(|why| format!("{why} in {it}"))?;
-                }
+            let version = version(&agent);
+            // Clients of ours speak version 1.
+            for it in client.iter().filter(|_| version == 1) {
+                schema::check_as_client(it, asked(&asked_client, it)).map_err(|why| format!("{why} in {it}"))?;
+            }
+            for it in &agent {
+                schema::check_message(version, it, asked(&asked_agent, it)).map_err(|why| format!("{why} in {it}"))?;
             }
             n_messages[0] += client.len();
             n_messages[1] += agent.len();
         }
         Ok(n_messages)
     }
-}
-
-type Check = fn(&Value, Option<&str>) -> Result<(), String>;
-
-fn as_client(message: &Value, asked: Option<&str>) -> Result<(), String> {
-    schema::check_as_client(message, asked)
-}
-
-fn as_agent(message: &Value, asked: Option<&str>) -> Result<(), String> {
-    schema::check_message(1, message, asked)
 }
 
 impl Drop for WatchedCastor {
@@ -92,18 +111,18 @@ impl Drop for WatchedCastor {
     }
 }
 
-/// What the agent says is written down before it goes on: an answer to it is never there without it.
-fn script() -> String {
-    format!(
-        r#"#!/usr/bin/env bash
-[ "$1" = acp ] || exec {CASTOR} "$@"
-log=${{0%/*}}/$$
-# A test may leave no room for a file.
-{{ : >"$log.in" && : >"$log.out"; }} 2>/dev/null || exec {CASTOR} "$@"
-exec {CASTOR} "$@" < <(exec tee /dev/fd/3 3>&1 >"$log.in") > >(exec tee /dev/fd/3 3>&1 >"$log.out")
-"#
-    )
-}
+/// Lines that fit nothing, of the client (`in`) and of the agent (`out`).
+const WRONG: &[(&str, &str)] = &[
+    ("in", r#"{"id":9,"method":"session/prompt","params":{"prompt":[]}}"#),
+    ("in", r#"{"id":9,"method":"_castor/session/shout","params":{}}"#),
+    (
+        "in",
+        r#"{"id":9,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"_meta":{"castor":{"events":1}}}}}"#,
+    ),
+    ("out", r#"{"method":"session/update","params":{}}"#),
+    ("out", r#"{"id":1,"result":{"session":"s"}}"#),
+    ("out", "Hello"),
+];
 
 /// The messages of one side. One that a kill cut off is none.
 fn read(path: &Path) -> Result<Vec<Value>, String> {
@@ -112,39 +131,50 @@ fn read(path: &Path) -> Result<Vec<Value>, String> {
     whole.lines().map(|it| serde_json::from_str(it).map_err(|why| format!("{why} in {it}"))).collect()
 }
 
+/// Of the protocol, as the agent answered.
+fn version(agent: &[Value]) -> u64 {
+    agent.iter().find_map(|it| it["result"]["protocolVersion"].as_u64()).unwrap_or(1)
+}
+
 /// Methods of requests, by their ids.
 fn requests(messages: &[Value]) -> BTreeMap<String, String> {
     let method = |it: &Value| Some((it["id"].to_string(), it["method"].as_str()?.to_owned()));
     messages.iter().filter(|it| it.get("id").is_some()).filter_map(method).collect()
 }
 
+fn asked<'a>(requests: &'a BTreeMap<String, String>, answer: &Value) -> Option<&'a str> {
+    requests.get(&answer["id"].to_string()).map(String::as_str)
+}
+
+/// castor's verbs that have an agent of their own.
 #[cfg(target_os = "linux")]
 #[test]
-fn messages_of_castor_run_and_its_agent_are_checked() {
-    use std::process::Command;
-    let home = tempfile::tempdir().unwrap();
-    let castor = WatchedCastor::new();
-    let mut run = Command::new(castor.client());
-    run.args(["run", "--no-stdin", "--model", "demo", "hi"]).current_dir(home.path()).env("HOME", home.path());
-    assert!(run.output().unwrap().status.success());
-    let [n_client, n_agent] = castor.check().unwrap();
-    assert!(n_client > 2 && n_agent > 5, "{n_client} {n_agent}");
-    let log = files(castor.folder.path(), "in").remove(0);
-    for (name, wrong) in [
-        ("in", r#"{"id":9,"method":"session/prompt","params":{"prompt":[]}}"#),
-        ("in", r#"{"id":9,"method":"_castor/session/shout","params":{}}"#),
-        (
-            "in",
-            r#"{"id":9,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"_meta":{"castor":{"events":1}}}}}"#,
-        ),
-        ("out", r#"{"method":"session/update","params":{}}"#),
-        ("out", r#"{"id":1,"result":{"session":"s"}}"#),
-        ("out", "Hello"),
+fn messages_of_verbs_and_their_agents_are_checked() {
+    for (verb, least) in [
+        (&["run", "--no-stdin", "--model", "demo", "hi"][..], [3, 6]),
+        (&["doctor"], [4, 5]),
+        (&["mcp", "list"], [7, 8]),
     ] {
-        let path = log.with_extension(name);
-        let right = fs::read_to_string(&path).unwrap();
-        fs::write(&path, format!("{right}{wrong}\n")).unwrap();
-        castor.check().expect_err(wrong);
-        fs::write(&path, right).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let castor = WatchedCastor::new();
+        let mut command = Command::new(castor.client());
+        command.args(verb).current_dir(home.path()).env("HOME", home.path());
+        let output = command.output().unwrap();
+        castor.assert_checks(least);
+        assert!(output.status.success() || verb == ["doctor"], "{output:?}");
     }
+}
+
+/// A line of a shell with castor in its place: `WATCHED='.ci/examples "$CASTOR"'`, as `.ci/run` has it.
+#[test]
+fn messages_of_a_script_are_checked() {
+    let Ok(script) = std::env::var("WATCHED") else { return };
+    let castor = WatchedCastor::new();
+    let ended = Command::new("bash").args(["-c", &script]).env("CASTOR", castor.agent()).status().unwrap();
+    assert!(ended.success(), "{script}: {ended}");
+    if files(castor.folder.path(), "in").is_empty() {
+        return println!("skipped: nothing here ran castor");
+    }
+    castor.assert_checks([2, 2]);
+    println!("ok: {:?} messages of clients and agents", castor.check().unwrap());
 }

@@ -43,6 +43,11 @@ const ROUTES: &[(&str, Route)] = &[
     }),
 ];
 
+/// The requests that the hub looks at.
+pub fn method_names() -> impl Iterator<Item = &'static str> {
+    ROUTES.iter().map(|it| it.0)
+}
+
 impl Hub {
     pub(super) fn take_message(&mut self, from: u64, text: &[u8]) {
         match message::parse(text) {

@@ -28,6 +28,7 @@ use crate::wire::jsonrpc::{
 };
 use sessions::SharedSession;
 
+pub use client_side::method_names;
 pub use delivery::{Delivery, DeliveryState, LostMessages};
 
 /// What a hub grants its connections.

@@ -39,6 +39,23 @@ pub struct AttachResult {
     session: Map<String, Value>,
 }
 
+/// Leaves a session of `castor serve`. It goes on, also when you were its last client.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct DetachMethod {
+    params: Option<DetachParams>,
+    result: Option<Map<String, Value>>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code, reason = "the hub reads the id alone")]
+struct DetachParams {
+    session_id: SessionId,
+    #[serde(rename = "_meta")]
+    meta: Option<Map<String, Value>>,
+}
+
 /// Writes down which of several clients did something, as an event of the type `custom`.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use super::{
     agents::AgentsMethod,
     air::session_index::IndexMethods,
-    attach::{AttachMethod, ClientActMethod, ClientsNotice, PromptEnded, QuestionAnswered, SleepMethod},
+    attach::{AttachMethod, ClientActMethod, ClientsNotice, DetachMethod, PromptEnded, QuestionAnswered, SleepMethod},
     custom_event::CustomEventMethod,
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     folder_options::OptionsMethod,
@@ -42,6 +42,8 @@ pub struct Methods {
     complete: Option<CompleteMethod>,
     #[serde(rename = "_castor/session/attach")]
     attach: Option<AttachMethod>,
+    #[serde(rename = "_castor/session/detach")]
+    detach: Option<DetachMethod>,
     #[serde(rename = "_castor/session/client_act")]
     client_act: Option<ClientActMethod>,
     #[serde(rename = "_castor/session/sleep")]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{code, list, samples, table};
-use crate::app::{cli::schema, server};
+use crate::app::{cli::schema, hub, server};
 
 /// So deep are members of members listed and shown.
 const MAX_DEPTH: usize = 4;
@@ -46,7 +46,7 @@ pub fn meta() -> String {
 }
 
 fn sender(name: &str, shape: &Value) -> &'static str {
-    if server::method_names().any(|it| it == name) {
+    if server::method_names().chain(hub::method_names()).any(|it| it == name) {
         "you"
     } else if is_request(shape) {
         "castor, and you answer"
