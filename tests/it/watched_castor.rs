@@ -51,7 +51,9 @@ impl WatchedCastor {
         symlink(CASTOR, res.folder.path().join("program")).unwrap();
         fs::write(res.agent(), include_str!("watched_castor.sh")).unwrap();
         fs::set_permissions(res.agent(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::hard_link(res.agent(), res.folder.path().join("castor (deleted)")).unwrap();
+        for it in [res.folder.path().join("castor (deleted)"), res.agent_of_others()] {
+            fs::hard_link(res.agent(), it).unwrap();
+        }
         res
     }
 
@@ -60,18 +62,22 @@ impl WatchedCastor {
         self.folder.path().join("castor")
     }
 
-    /// castor, for other clients that start `castor acp` themselves.
+    /// castor, for other clients of ours that start `castor acp` themselves.
     pub fn agent(&self) -> PathBuf {
         self.folder.path().join("agent")
+    }
+
+    /// The same for clients whose messages are not ours, and may be wrong.
+    fn agent_of_others(&self) -> PathBuf {
+        self.folder.path().join(OF_OTHERS)
     }
 
     /// At least so many messages of client and agent fit, and wrong ones of either would be found.
     pub fn assert_checks(&self, least: [usize; 2]) {
         let [n_client, n_agent] = self.check().unwrap();
         assert!(n_client >= least[0] && n_agent >= least[1], "{n_client} {n_agent}");
-        let mut logs = files(self.folder.path(), "in").into_iter();
-        let log = logs.find(|it| read(&it.with_extension("out")).is_ok_and(|it| version(&it) == 1)).unwrap();
-        for (name, wrong) in WRONG {
+        let log = files(self.folder.path(), "in").into_iter().min_by_key(|it| is_of_others(it)).unwrap();
+        for (name, wrong) in WRONG.iter().filter(|it| it.0 == "out" || !is_of_others(&log)) {
             let path = log.with_extension(name);
             let right = fs::read_to_string(&path).unwrap();
             fs::write(&path, format!("{right}{wrong}\n")).unwrap();
@@ -86,13 +92,16 @@ impl WatchedCastor {
         for path in files(self.folder.path(), "in") {
             let [client, agent] = [read(&path)?, read(&path.with_extension("out"))?];
             let [asked_client, asked_agent] = [requests(&agent), requests(&client)];
-            let version = version(&agent);
-            // Clients of ours speak version 1.
-            for it in client.iter().filter(|_| version == 1) {
+            let version = agent.iter().find_map(|it| it["result"]["protocolVersion"].as_u64()).unwrap_or(1);
+            for it in client.iter().filter(|_| !is_of_others(&path)) {
                 schema::check_as_client(it, asked(&asked_client, it)).map_err(|why| format!("{why} in {it}"))?;
             }
             for it in &agent {
-                schema::check_message(version, it, asked(&asked_agent, it)).map_err(|why| format!("{why} in {it}"))?;
+                let asked = asked(&asked_agent, it);
+                schema::check_message(version, it, asked).map_err(|why| format!("{why} in {it}"))?;
+                if it.get("method").is_none() && asked.is_none() && !it["id"].is_null() {
+                    return Err(format!("an answer to nothing: {it}"));
+                }
             }
             n_messages[0] += client.len();
             n_messages[1] += agent.len();
@@ -124,16 +133,17 @@ const WRONG: &[(&str, &str)] = &[
     ("out", "Hello"),
 ];
 
+const OF_OTHERS: &str = "agent-of-others";
+
+fn is_of_others(log: &Path) -> bool {
+    log.file_name().is_some_and(|it| it.to_string_lossy().starts_with(OF_OTHERS))
+}
+
 /// The messages of one side. One that a kill cut off is none.
 fn read(path: &Path) -> Result<Vec<Value>, String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |it| &text[..it]);
     whole.lines().map(|it| serde_json::from_str(it).map_err(|why| format!("{why} in {it}"))).collect()
-}
-
-/// Of the protocol, as the agent answered.
-fn version(agent: &[Value]) -> u64 {
-    agent.iter().find_map(|it| it["result"]["protocolVersion"].as_u64()).unwrap_or(1)
 }
 
 /// Methods of requests, by their ids.
@@ -165,12 +175,15 @@ fn messages_of_verbs_and_their_agents_are_checked() {
     }
 }
 
-/// A line of a shell with castor in its place: `WATCHED='.ci/examples "$CASTOR"'`, as `.ci/run` has it.
+/// A line of a shell with castor in its place: `WATCHED='.ci/examples "$CASTOR"'`, as `.ci/run` has it. The clients of
+/// `$CASTOR_OF_OTHERS` are not ours.
 #[test]
 fn messages_of_a_script_are_checked() {
     let Ok(script) = std::env::var("WATCHED") else { return };
     let castor = WatchedCastor::new();
-    let ended = Command::new("bash").args(["-c", &script]).env("CASTOR", castor.agent()).status().unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).env("CASTOR", castor.agent()).env("CASTOR_OF_OTHERS", castor.agent_of_others());
+    let ended = shell.status().unwrap();
     assert!(ended.success(), "{script}: {ended}");
     if files(castor.folder.path(), "in").is_empty() {
         return println!("skipped: nothing here ran castor");
