@@ -39,7 +39,7 @@ pub struct AttachResult {
     session: Map<String, Value>,
 }
 
-/// Leaves a session of `castor serve`. It goes on, also when you were its last client.
+/// Leaves a session of `castor serve`, which continues, also when you were its last client.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct DetachMethod {
