@@ -1,4 +1,4 @@
-//! Settings of a client for a session: its title and its system prompt.
+//! Settings of a client for a session: its title, its system prompt, its skills.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub enum ClientSetting {
     Title(String),
     /// From the next request on.
     Prompt(ClientPrompt),
+    /// Whether the model may ask for a skill.
+    Skill { skill: String, enabled: bool },
 }
 
 /// Instructions of a client, of at most [`MAX_CLIENT_PROMPT`] bytes.

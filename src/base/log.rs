@@ -372,6 +372,10 @@ impl ThoughtLevel {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     AllowOnce,
+    /// Once, with other arguments than the model's.
+    AllowEdited {
+        args: Map<String, Value>,
+    },
     AllowSession,
     /// For this session and all to come.
     AllowAlways,
@@ -486,7 +490,8 @@ mod tests {
         assert_eq!(read(json!("allow_once")), Answer::AllowOnce);
         assert_eq!(read(json!("unable")), Answer::Unable);
         let content = json!({ "0": "x" }).as_object().unwrap().clone();
-        for it in [Answer::Accepted { content }, Answer::Unfit { why: "odd".to_owned() }, Answer::InText] {
+        let edited = Answer::AllowEdited { args: content.clone() };
+        for it in [edited, Answer::Accepted { content }, Answer::Unfit { why: "odd".to_owned() }, Answer::InText] {
             assert_eq!(read(serde_json::to_value(&it).unwrap()), it);
         }
     }

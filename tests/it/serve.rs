@@ -3,6 +3,7 @@
 
 mod ahp_client;
 mod ahp_host;
+mod ahp_input;
 mod ahp_machine;
 mod ahp_older_clients;
 mod ahp_sessions;

@@ -25,10 +25,11 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "_castor/session/events"),
     (2, "_castor/session/checkpoints"),
     (1, "_castor/agents/list"),
+    (1, "_castor/definitions/list"),
     (1, "_castor/tools/list"),
     (1, "_castor/options/list"),
     (1, "_castor/mcp/servers"),
-    (1, "_castor/tools/list"),
+    (1, "_castor/mcp/switch"),
     (6, "_castor/session/rewind"),
     (4, "_castor/session/state"),
     (2, "_castor/session/subscribe"),
@@ -295,6 +296,7 @@ impl Client {
             }
             "session/set_title" => json!({"title": dice.word(&["One", " two\nlines ", " "])}),
             "auth/status" | "providers/list" => return json!({}),
+            "_castor/mcp/switch" => json!({"server": dice.word(&["sim", "web", "nope"]), "on": dice.one_in(2)}),
             "_castor/options/list" => return json!({"cwd": dice.word(&[CWD, "/nowhere", "nope"])}),
             "providers/set" | "providers/disable" => return json!({"id": "nope"}),
             "trust/apply" => json!({"decision": dice.word(&["decline", "nope"])}),
@@ -459,6 +461,11 @@ fn permission(dice: &mut Dice, question: &Value) -> Value {
     match dice.roll(8) {
         0 => json!({"outcome": {"outcome": "cancelled"}}),
         1 => json!({"outcome": {"outcome": "selected", "optionId": "nope"}}),
+        2 => {
+            let input = dice.word(&["ls", "touch a", ""]);
+            let meta = json!({"castor": {"input": {"command": input, "file_path": input}}});
+            json!({"outcome": {"outcome": "selected", "optionId": chosen}, "_meta": meta})
+        }
         _ => json!({"outcome": {"outcome": "selected", "optionId": chosen}}),
     }
 }

@@ -66,7 +66,7 @@ impl AhpHost {
         let Dispatch { from, session, origin } = it;
         match action {
             StateAction::ChatTurnStarted(it) => {
-                check_author(&it.message)?;
+                check_message(&it.message)?;
                 self.start_turn(&session, it, origin)
             }
             StateAction::ChatTurnResume(it) => self.resume_turn(&session, it, origin),
@@ -115,6 +115,11 @@ impl AhpHost {
                 Ok(())
             }
             StateAction::SessionIsArchivedChanged(it) => self.archive((from, session), it, origin),
+            action @ (StateAction::SessionMcpServerStartRequested(_)
+            | StateAction::SessionMcpServerStopRequested(_)
+            | StateAction::SessionCustomizationToggled(_)) => {
+                self.switch_customization((from, session), action, origin)
+            }
             action @ (StateAction::SessionWorkingDirectorySet(_)
             | StateAction::SessionWorkingDirectoryRemoved(_)
             | StateAction::SessionWorkingDirectoryReplaced(_)) => self.change_folders((from, session), action, origin),
@@ -198,7 +203,7 @@ impl AhpHost {
 
     /// A message for the running turn, or for one after it.
     fn set_pending(&mut self, session: &str, it: ChatPendingMessageSetAction, origin: ActionOrigin) -> Verdict {
-        check_author(&it.message)?;
+        check_message(&it.message)?;
         let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
         if hosted.turn.other_prompts.contains(&it.id) {
             return Err("the agent has that message already".to_owned());
@@ -247,9 +252,9 @@ fn not_for_clients() -> String {
 }
 
 /// Clients speak for users.
-fn check_author(it: &Message) -> Verdict {
+fn check_message(it: &Message) -> Verdict {
     match it.origin.kind {
-        MessageKind::User => Ok(()),
+        MessageKind::User => messages::check_attachments(it),
         _ => Err("a client sends messages of the user alone".to_owned()),
     }
 }

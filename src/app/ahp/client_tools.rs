@@ -25,8 +25,9 @@ use crate::{
 const MAX_TOOLS: usize = 64;
 
 impl AhpHost {
-    /// Asks the agent which tools the model has.
+    /// Asks the agent which tools the model has, and what else the session has of files and servers.
     pub(super) fn read_tools(&mut self, session: &str) {
+        self.read_customizations(session);
         let request = HubRequest::Tools { session: session.to_owned() };
         self.ask_hub(request, "_castor/tools/list", &json!({ "sessionId": session }));
     }

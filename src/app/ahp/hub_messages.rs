@@ -88,6 +88,9 @@ impl AhpHost {
             Some(HubRequest::FindCut { session, cut }) => self.follow_find_cut(&session, *cut, outcome),
             Some(HubRequest::ReadAnew { session }) => self.follow_read_anew(&session, outcome),
             Some(HubRequest::Tools { session }) => self.follow_tools(&session, outcome),
+            Some(HubRequest::Customizations { session, list }) => {
+                self.follow_customizations(&session, list, outcome);
+            }
             Some(HubRequest::CloseForFolders { session, change }) => self.follow_close(&session, change, outcome),
             Some(HubRequest::Reopen { session, change }) => self.follow_reopen(&session, *change, outcome),
             Some(request) => self.settle_in_turn(request, outcome),
@@ -119,6 +122,7 @@ impl AhpHost {
                 Err(it) => self.end_prompt(&session, &turn, &TurnOutcome::Failed(&it)),
             },
             HubRequest::Steer { session, message, text } => self.follow_steering(&session, &message, text, outcome),
+            HubRequest::Switch { from, session, act } => self.follow_switch(from, &session, *act, outcome),
             HubRequest::Apply { from, session, act } => self.follow_apply(from, &session, *act, outcome),
             _ => (),
         }

@@ -3,7 +3,7 @@
 use ahp::ahp_types::common::JsonObject;
 use serde_json::Value;
 
-use super::hosted_session::TreeAction;
+use super::{customizations::CustomizationList, hosted_session::TreeAction};
 use crate::wire::jsonrpc::message::RequestId;
 
 /// A request of a client that is answered when the hub answers.
@@ -98,6 +98,16 @@ pub enum HubRequest {
     /// The tools that the model has.
     Tools {
         session: String,
+    },
+    Customizations {
+        session: String,
+        list: CustomizationList,
+    },
+    /// A client's action on one of them.
+    Switch {
+        from: u64,
+        session: String,
+        act: Box<TreeAction>,
     },
     /// The session is closed, to be opened with other folders.
     CloseForFolders {

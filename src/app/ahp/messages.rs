@@ -5,6 +5,7 @@ use std::{borrow::Cow, path::PathBuf};
 use ahp::ahp_types::state::{
     Annotation, AnnotationsState, Message, MessageAttachment, MessageKind, MessageOrigin, TextSelection,
 };
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -69,6 +70,26 @@ pub fn prompt_of(message: &Message, annotations: &AnnotationsState) -> Vec<Value
     std::iter::once(json!({ "type": "text", "text": text })).chain(more).collect()
 }
 
+/// Looks at what a client attached before any of it is shown.
+///
+/// # Errors
+/// Why the message is not taken, in words.
+pub fn check_attachments(message: &Message) -> Result<(), String> {
+    message.attachments.iter().flatten().try_for_each(|it| match it {
+        MessageAttachment::EmbeddedResource(it) => {
+            let bytes = BASE64_STANDARD.decode(&it.data);
+            let bytes = bytes.map_err(|_| format!("the data of the attachment {} is no base64", it.label))?;
+            match it.content_type.starts_with("text/") && std::str::from_utf8(&bytes).is_err() {
+                true => Err(format!("the attachment {} is {}, and is not in UTF-8", it.label, it.content_type)),
+                false => Ok(()),
+            }
+        }
+        MessageAttachment::Chat(_) => Err("castor takes no other chat as an attachment".to_owned()),
+        MessageAttachment::Unknown(_) => Err("castor does not know this kind of attachment".to_owned()),
+        MessageAttachment::Simple(_) | MessageAttachment::Resource(_) | MessageAttachment::Annotations(_) => Ok(()),
+    })
+}
+
 /// `None`: it says nothing beside the text.
 fn attachment_block(it: &MessageAttachment, annotations: &AnnotationsState) -> Option<Value> {
     match it {
@@ -89,10 +110,10 @@ fn attachment_block(it: &MessageAttachment, annotations: &AnnotationsState) -> O
             let wanted = |id: &String| it.annotation_ids.as_ref().is_none_or(|all| all.contains(id));
             let named = annotations.annotations.iter().filter(|it| wanted(&it.id));
             let words: Vec<String> = named.map(annotation_words).collect();
-            Some(json!({ "type": "text", "text": words.join("\n") }))
+            (!words.is_empty()).then(|| json!({ "type": "text", "text": words.join("\n") }))
         }
-        // Another chat, or what is not known here: the label is all that there is to say.
-        _ => None,
+        // They are refused.
+        MessageAttachment::Chat(_) | MessageAttachment::Unknown(_) => None,
     }
 }
 
@@ -112,7 +133,6 @@ fn selection_words(uri: &str, selection: &TextSelection) -> String {
 
 /// Images and sounds go as they are; texts are read.
 fn embedded_block(label: &str, content_type: &str, data: &str) -> Value {
-    use base64::{Engine, prelude::BASE64_STANDARD};
     let media = ["image", "audio"].into_iter().find(|it| content_type.starts_with(&format!("{it}/")));
     if let Some(kind) = media {
         return json!({ "type": kind, "mimeType": content_type, "data": data });

@@ -18,6 +18,7 @@ mod command_marks;
 mod completions;
 mod config;
 mod content;
+mod customizations;
 mod file_requests;
 mod folders;
 mod forms;
@@ -176,6 +177,7 @@ impl AhpHost {
                 self.drop_unused_sessions();
                 self.drop_unused_terminals();
                 self.scan_watches();
+                self.follow_starting_servers();
             }
         }
         if let Some(memory) = self.catalog.take_changed() {

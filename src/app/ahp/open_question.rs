@@ -11,6 +11,8 @@ pub struct OpenQuestion {
     pub is_approval: bool,
     /// Whether it has fields in place of options.
     pub is_form: bool,
+    /// Whether a yes may change the input of the call.
+    pub is_editable: bool,
     pub options: Vec<QuestionOption>,
 }
 

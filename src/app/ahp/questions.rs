@@ -53,7 +53,8 @@ impl AhpHost {
         let Some(hosted) = self.sessions.get_mut(&session).filter(|_| params["mode"] == "form") else { return };
         let Some(turn) = hosted.listening_turn() else { return };
         let call = text_in(params, "toolCallId");
-        let question = OpenQuestion { turn, call, is_approval: false, is_form: true, options: Vec::new() };
+        let question =
+            OpenQuestion { turn, call, is_approval: false, is_form: true, is_editable: false, options: Vec::new() };
         hosted.turn.part = None;
         let request = json!({
             "id": question.input_id(&id), "message": params["message"], "questions": forms::questions(params),
@@ -95,16 +96,17 @@ impl AhpHost {
         action: ChatToolCallConfirmedAction,
         origin: ActionOrigin,
     ) -> Result<(), String> {
-        if action.edited_tool_input.is_some() {
-            return Err("castor runs the input as it is; deny the call, and say what to change".to_owned());
-        }
         let is_it = |it: &OpenQuestion| it.is_approval && it.call == action.tool_call_id && it.turn == action.turn_id;
         let (id, question) = self.question_of(session, is_it)?;
         let option = question.option(action.selected_option_id.as_deref(), action.approved);
-        let option = option.ok_or_else(|| "the question has no such option".to_owned())?.id.clone();
+        let option = option.ok_or_else(|| "the question has no such option".to_owned())?;
+        let edited = action.edited_tool_input.as_deref().filter(|_| action.approved);
+        let edited = edited.map(|it| edited_input(it, &question, option)).transpose()?;
+        let answer = json!({ "outcome": { "outcome": "selected", "optionId": option.id } });
+        let answer = with_members(answer, [("_meta", edited.map(|it| json!({ "castor": { "input": it } })))]);
         let act = TreeAction::new(Tree::Chat, StateAction::ChatToolCallConfirmed(action)).by(origin);
         self.emit(session, vec![act]);
-        self.answer_hub(&id, &json!({ "outcome": { "outcome": "selected", "optionId": option } }));
+        self.answer_hub(&id, &answer);
         self.close_question(session, &id);
         Ok(())
     }
@@ -210,7 +212,7 @@ impl HostedSession {
         });
         let members = [
             ("options", Some(options.collect())),
-            ("editable", Some(json!(false))),
+            ("editable", Some(json!(question.is_editable))),
             ("confirmationTitle", (!reasons.is_empty()).then(|| json!(reasons.join("\n")))),
             ("edits", (!edits.is_empty()).then(|| json!({ "items": edits }))),
         ];
@@ -259,6 +261,20 @@ fn chosen_option(answer: &ChatInputAnswer) -> Option<&str> {
     }
 }
 
+/// All arguments of a call, as a client changed them. The agent decides about them anew.
+///
+/// # Errors
+/// Why they do not count, in words.
+fn edited_input(text: &str, question: &OpenQuestion, option: &QuestionOption) -> Result<Value, String> {
+    if !question.is_editable || option.kind != "allow_once" {
+        return Err(
+            "castor takes changed input only where a call is allowed once; deny it, and say what to change".to_owned()
+        );
+    }
+    let input = serde_json::from_str(text).ok().filter(Value::is_object);
+    input.ok_or_else(|| "the changed input is no JSON object".to_owned())
+}
+
 /// castor's approvals have the input of the call with them; its other questions do not.
 fn read_question(params: &Value, turn: &str) -> Option<OpenQuestion> {
     let call = params.get("toolCall")?;
@@ -273,6 +289,7 @@ fn read_question(params: &Value, turn: &str) -> Option<OpenQuestion> {
         call: text(call, "toolCallId"),
         is_approval: call.get("rawInput").is_some(),
         is_form: false,
+        is_editable: params.pointer("/_meta/castor/editable") == Some(&json!(true)),
         options: options.collect(),
     })
 }

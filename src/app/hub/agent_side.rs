@@ -16,10 +16,14 @@ use crate::wire::{
     },
 };
 
+/// Requests of the agent that any client may answer for the user. No client is asked for its files and terminals.
+const QUESTIONS: &[&str] = &["session/request_permission", "elicitation/create"];
+
 /// What the hub can show in the name of all its connections. Questions come as options and warnings as thoughts: there is
 /// no client that cannot show those. Files and terminals are those of the agent's machine.
 fn own_capabilities() -> Value {
-    json!({ "_meta": { "castor": { "rewind": true, "stats": true, "streams": true, "hostTools": "declared" } } })
+    json!({ "_meta": { "castor": { "rewind": true, "stats": true, "streams": true, "hostTools": "declared",
+        "editsCalls": true } } })
 }
 
 impl Hub {
@@ -107,7 +111,7 @@ impl Hub {
         let is_call = method == host_tools::CALL;
         let is_host = |it: &u64| self.connections.get(it).is_some_and(|it| it.is_host);
         let asked: Vec<u64> = shared.attached.iter().copied().filter(|it| !is_call || is_host(it)).collect();
-        if is_call && asked.is_empty() {
+        if (is_call && asked.is_empty()) || !(is_call || QUESTIONS.contains(&method)) {
             return self.tell_agent(|out| write::error(out, &id, &error::method_not_found(method, 1)));
         }
         asked.iter().for_each(|it| self.send(*it, line.clone()));

@@ -1,9 +1,14 @@
 //! Files that a session goes by: settings, policies, memory, agents, commands and skills. Those that changed are read anew
 //! before a prompt, and definitions also when asked for.
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
 use super::{
     agents, mcp, offered_commands,
     outbox::OutboxItem,
+    reply::{Reply, reply_now},
     state::State,
     trust::{ask_trust, first_mode, follow_mode, follow_model, readmit_session},
 };
@@ -27,6 +32,10 @@ use crate::{
         path::AbsPath,
     },
     engine::{session::commands::reads_definitions, step::Input},
+    wire::{
+        acp::definition_list::{self, DefinitionList},
+        jsonrpc::error,
+    },
     world::{
         secrets::Env,
         workspace::{folder_config::FolderConfig, watched_files::WatchedKind},
@@ -41,7 +50,7 @@ pub fn refresh(state: &mut State, id: &SessionId, prompt: &[Part]) {
     let is = |kinds: &[WatchedKind]| changed.iter().any(|it| kinds.contains(&it.0));
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
-    let before = (live.session.agents(), live.session.prompts().clone());
+    let before = (live.session.agents(), live.session.prompts());
     let is_asked = ask_anew(state, id, &ground);
     let mut said = Vec::new();
     // What a changed file says, or says no longer, holds when the user has decided about it: until then all is as it was.
@@ -57,7 +66,7 @@ pub fn refresh(state: &mut State, id: &SessionId, prompt: &[Part]) {
         if !is_asked {
             tell_unused(state, id, &ground, &before.1);
         }
-        let now = state.sessions.get(id).map(|it| (it.session.agents(), it.session.prompts().clone()));
+        let now = state.sessions.get(id).map(|it| (it.session.agents(), it.session.prompts()));
         said.extend(now.iter().flat_map(|now| definition_changes((&before.0, &before.1), (&now.0, &now.1))));
     }
     if !said.is_empty() {
@@ -144,4 +153,11 @@ pub fn read_definitions(state: &mut State, id: &SessionId, effect: Option<Effect
         offered_commands::append_update(live, &mut lines);
     }
     state.outbox.items.insert(before_answer, OutboxItem::Lines(Some(id.clone()), lines));
+}
+
+/// `_castor/definitions/list`: what a session has of files, as it was switched there.
+pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
+    let id = definition_list::read_definitions(params).map_err(|it| error::invalid_params(&it))?;
+    let live = sessions.get(&id).ok_or_else(|| error::session_not_found(id.as_str()))?;
+    reply_now(&DefinitionList::from(&live.session.prompts()))
 }

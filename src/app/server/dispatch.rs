@@ -9,8 +9,8 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, attach, auth, auth_status, draft_rewind, event_feed, event_requests, folder_options, foreground,
-        index_watch, listing, mcp, mcp_completion,
+        air, attach, auth, auth_status, definitions, draft_rewind, event_feed, event_requests, folder_options,
+        foreground, index_watch, listing, mcp, mcp_completion,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
@@ -76,6 +76,7 @@ pub const METHODS: &[Method] = &[
     ("_session/unarchive", air::unarchive),
     ("_session/async_task/stop", air::stop_task),
     ("_castor/agents/list", |state, _, params| requests::list_agents(state, params)),
+    ("_castor/definitions/list", |state, _, params| definitions::list(&state.sessions, params)),
     ("_castor/tools/list", |state, _, params| tool_list::list(&state.sessions, params)),
     ("_castor/options/list", |state, _, params| folder_options::list(state, params)),
     ("_castor/session/attach", attach::attach),
@@ -91,6 +92,7 @@ pub const METHODS: &[Method] = &[
     ("_castor/session/rewind", rewind::rewind),
     ("_castor/session/state", requests::state),
     ("_castor/mcp/servers", |state, _, params| server_orders::list(&state.sessions, params)),
+    ("_castor/mcp/switch", |state, _, params| server_orders::switch_by_client(state, params)),
     ("_castor/policy/evaluate", requests::evaluate_policy),
     ("_castor/mcp/complete", mcp_completion::complete),
 ];

@@ -109,7 +109,7 @@ fn project(
     about: &QuestionTopic,
 ) -> Result<Projection, Answer> {
     match about {
-        QuestionTopic::Confirmation(asked) => confirmation(session, asked, client.features.version),
+        QuestionTopic::Confirmation(asked) => confirmation(session, asked, client),
         QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } if client.shows_forms => {
             let params = elicitation::form(Scope::Session { session, call: Some(call) }, form);
             Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params })
@@ -160,7 +160,7 @@ fn ask_for_credential(
 
 const PERMISSION: &str = "session/request_permission";
 
-fn confirmation(session: &SessionId, it: &Confirmation, version: AcpVersion) -> Result<Projection, Answer> {
+fn confirmation(session: &SessionId, it: &Confirmation, client: &Client) -> Result<Projection, Answer> {
     let asked = permission::PermissionRequest {
         session,
         call: &it.call,
@@ -173,8 +173,9 @@ fn confirmation(session: &SessionId, it: &Confirmation, version: AcpVersion) -> 
         always: it.session_grant.as_deref(),
         lasting: it.persistent_grant.as_deref(),
         offers_auto: it.offers_auto,
+        is_editable: it.is_editable && client.host.edits_calls,
     };
-    let params = match version {
+    let params = match client.features.version {
         AcpVersion::V1 => serde_json::to_value(permission::request(asked)),
         AcpVersion::V2 => serde_json::to_value(v2::permission::confirmation(asked)),
     };

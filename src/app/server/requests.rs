@@ -23,6 +23,7 @@ use crate::{
     },
     base::{
         agent::AgentList,
+        client_settings::ClientSetting,
         content::PromptContent,
         ids::{PromptId, SessionId},
         log::Mode,
@@ -346,8 +347,17 @@ pub fn update(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
             _ => (),
         }
     }
+    let known = live_session(state, id)?.session.prompts();
+    if let Some(name) = order.skills.keys().find(|it| known.skill(it).is_none()) {
+        return Err(error::invalid_params(&format!("skills: this session has no skill {name}")));
+    }
     set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
     choices.into_iter().try_for_each(|it| apply(state, ticket, id, it))?;
+    for (skill, enabled) in order.skills {
+        if known.skill(&skill).is_some_and(|it| it.enabled != enabled) {
+            state.step(id, Input::ClientSetting(ClientSetting::Skill { skill, enabled }));
+        }
+    }
     if order.title.is_some() || model.is_some() {
         state.step(id, Input::Update { title: order.title.clone(), model });
     }

@@ -30,7 +30,7 @@ use crate::{
     wire::{
         acp::{
             elicitation,
-            mcp_servers::{McpServerReport, McpServerState, McpServers, read_servers},
+            mcp_servers::{McpServerReport, McpServerState, McpServers, McpSwitch, read_servers, read_switch},
             updates,
         },
         jsonrpc::error,
@@ -156,7 +156,21 @@ fn switch(state: &mut State, id: &SessionId, server: &str, is_on: bool) -> Resul
 /// `_castor/mcp/servers`: how the servers of a session are.
 pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
     let id = read_servers(params).map_err(|it| error::invalid_params(&it))?;
-    let Some(live) = sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
+    report(sessions, &id)
+}
+
+/// `_castor/mcp/switch`: the same as `/mcp enable` and `/mcp disable`.
+pub fn switch_by_client(state: &mut State, params: Option<&RawValue>) -> Reply {
+    let McpSwitch { session_id: id, server, on, .. } = read_switch(params).map_err(|it| error::invalid_params(&it))?;
+    if !state.sessions.contains_key(&id) {
+        return Err(error::session_not_found(id.as_str()));
+    }
+    switch(state, &id, &server, on).map_err(|why| error::invalid_params(&format!("{server}: {why}")))?;
+    report(&state.sessions, &id)
+}
+
+fn report(sessions: &BTreeMap<SessionId, LiveSession>, id: &SessionId) -> Reply {
+    let Some(live) = sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
     let toolbox = &live.session.spec().toolbox;
     let one = |it: &Server| {
         let (status, why) = match &it.status {

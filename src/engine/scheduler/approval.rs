@@ -58,6 +58,9 @@ impl Call {
         if let Some(display) = display.clone() {
             self.send_progress(cx.step, ToolProgress::Proposed { display });
         }
+        if self.is_approved_as_edited() {
+            return self.allow_on(base);
+        }
         let lasting = grant.as_ref().and_then(|it| cx.tools.persistent_grant(&self.call, it, cx.step.record.mode));
         let lasting = lasting.as_ref().map(policy::persistent_in_words);
         let id = cx.step.new_question_id();
@@ -66,6 +69,7 @@ impl Call {
             session_grant: grant.as_ref().map(describe_grant),
             persistent_grant: lasting,
             offers_auto: self.offers_auto,
+            is_editable: !self.asks_only,
             ..self.confirmation(display)
         };
         let about = QuestionTopic::Confirmation(about);
@@ -87,11 +91,12 @@ impl Call {
             session_grant: None,
             persistent_grant: None,
             offers_auto: false,
+            is_editable: false,
         }
     }
 
     /// All that is said of why it is asked. An edit shows its change in place of a reason.
-    fn reasons(&self) -> Option<String> {
+    pub(super) fn reasons(&self) -> Option<String> {
         let all: Vec<&str> = self.policy_reason.iter().chain(&self.ask_reason).map(String::as_str).collect();
         match all.is_empty() {
             true => self.is_of(PolicyClass::Run).then(|| NO_RULE.to_owned()),

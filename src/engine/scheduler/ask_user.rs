@@ -214,6 +214,7 @@ pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
         Answer::Cancelled => return None,
         Answer::Unable
         | Answer::AllowOnce
+        | Answer::AllowEdited { .. }
         | Answer::AllowSession
         | Answer::AllowAlways
         | Answer::AllowAuto

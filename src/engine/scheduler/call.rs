@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::server_login::ServerLogin;
+use super::{edited_args::EditedApproval, server_login::ServerLogin};
 use crate::{
     base::{
         check::CheckFinding,
@@ -60,6 +60,8 @@ pub struct Call {
     pub(super) grant_if_allowed: SandboxGrant,
     /// The question has the choice of the mode `auto`.
     pub(super) offers_auto: bool,
+    /// The user said yes to other arguments, about which policy has not decided yet.
+    pub(super) edited: Option<EditedApproval>,
     /// What the user allowed this call beyond the sandbox, with the first yes or after it had run into it.
     pub(super) sandbox_grant: SandboxGrant,
     /// How often that was asked.
@@ -274,6 +276,7 @@ impl Call {
             policy_reason: None,
             grant_if_allowed: SandboxGrant::default(),
             offers_auto: false,
+            edited: None,
             sandbox_grant: SandboxGrant::default(),
             n_expansions: 0,
             is_renewed: false,
@@ -318,11 +321,17 @@ impl Call {
     }
 
     pub fn allow(&mut self) {
-        self.sandbox_grant = std::mem::take(&mut self.sandbox_grant).union(&std::mem::take(&mut self.grant_if_allowed));
         let base = match &mut self.state {
             CallState::AwaitingApproval { base, .. } => base.take(),
             _ => None,
         };
+        self.allow_on(base);
+    }
+
+    /// `base`: the file that the user saw changed.
+    pub(super) fn allow_on(&mut self, base: Option<BaseHash>) {
+        self.sandbox_grant = std::mem::take(&mut self.sandbox_grant).union(&std::mem::take(&mut self.grant_if_allowed));
+        self.edited = None;
         self.state = CallState::Allowed { base };
     }
 

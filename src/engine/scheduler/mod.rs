@@ -16,6 +16,7 @@ pub mod delegate;
 mod delegation;
 mod denials;
 mod display;
+mod edited_args;
 pub mod elicitation;
 mod escalate;
 mod history;
@@ -356,6 +357,7 @@ impl Scheduler {
         }
         match answer {
             Answer::AllowOnce => call.allow(),
+            Answer::AllowEdited { args } => call.allow_edited(cx, args),
             Answer::AllowAuto => call.allow_in_auto(cx.step),
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant().map(|it| cx.tools.bind_grant(it)) {

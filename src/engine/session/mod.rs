@@ -146,6 +146,10 @@ impl Session {
                 self.basis = SpecBasis::Outdated;
             }
             ClientSetting::Prompt(_) => (),
+            ClientSetting::Skill { skill, enabled } => {
+                step.log(Fact::SkillSwitched { skill: skill.clone(), enabled: *enabled });
+                self.basis = SpecBasis::Outdated;
+            }
         }
     }
 
@@ -232,14 +236,13 @@ impl Session {
     /// What can be typed now.
     pub fn commands(&self) -> Vec<OfferedCommand> {
         // What was read anew counts from the next prompt on, which may call it.
-        let prompts = switched_prompts(&self.folder.choices.prompts, &self.record);
-        let choices = Choices { prompts, ..self.spec.choices.clone() };
+        let choices = Choices { prompts: self.prompts(), ..self.spec.choices.clone() };
         commands::all_offered(&Spec { choices, ..Spec::clone(&self.spec) })
     }
 
-    /// Commands and skills of its folder, as it has them.
-    pub fn prompts(&self) -> &FolderPrompts {
-        &self.folder.choices.prompts
+    /// Commands and skills of its folder, as they were switched here.
+    pub fn prompts(&self) -> FolderPrompts {
+        switched_prompts(&self.folder.choices.prompts, &self.record)
     }
 
     pub fn is_busy(&self) -> bool {

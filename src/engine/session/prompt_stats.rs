@@ -68,9 +68,11 @@ impl StatsCounter {
                 self.count(call, |it| it.decisions.automatic += 1);
             }
             Fact::Answered { call, answer } => match answer {
-                Answer::AllowOnce | Answer::AllowSession | Answer::AllowAlways | Answer::AllowAuto => {
-                    self.count(call, |it| it.decisions.accepted += 1);
-                }
+                Answer::AllowOnce
+                | Answer::AllowEdited { .. }
+                | Answer::AllowSession
+                | Answer::AllowAlways
+                | Answer::AllowAuto => self.count(call, |it| it.decisions.accepted += 1),
                 Answer::Reject => self.count(call, |it| it.decisions.rejected += 1),
                 // An answer to a question of the tool's own, or none.
                 _ => (),

@@ -224,7 +224,8 @@ impl World {
     fn user(&mut self) -> Answer {
         let trust = |it: TrustChoice| Map::from_iter([(TrustChoice::FIELD.to_owned(), json!(it.as_str()))]);
         let intent = |it: Intent| Map::from_iter([(Intent::FIELD.to_owned(), json!(it.as_str()))]);
-        match self.dice(16) {
+        match self.dice(17) {
+            16 => Answer::AllowEdited { args: Map::from_iter([("file_path".to_owned(), json!("other.txt"))]) },
             12.. => Answer::Accepted { content: intent(Intent::ALL[self.dice(5) as usize]) },
             10 => Answer::Accepted { content: trust(TrustChoice::Folder) },
             11 => Answer::Accepted { content: trust(TrustChoice::Never) },

@@ -83,4 +83,6 @@ pub struct Confirmation {
     pub persistent_grant: Option<String>,
     /// Whether the mode `auto` is a choice.
     pub offers_auto: bool,
+    /// Whether a yes may have other arguments.
+    pub is_editable: bool,
 }

@@ -192,6 +192,7 @@ fn confirmation(cx: &TurnContext<'_, '_>, turn: &TurnState, one: &OpenSampling, 
         session_grant: Some(format!("Allow requests of {server} to a model for this session")),
         persistent_grant: None,
         offers_auto: false,
+        is_editable: false,
     }
 }
 

@@ -77,5 +77,5 @@ fn meta(credential: &Credential, client: &Client, login: &LoginCommand) -> Map<S
     let method_id = Some(TERMINAL).filter(|_| can_log_in && client.login.terminal);
     let auth_required = Some(AuthRequiredMeta { credential: credential.key(), method_id });
     let terminal_auth = (can_log_in && client.login.old_terminal).then(|| legacy_login(login));
-    QuestionMeta { castor: OwnQuestionMeta { agent: None, auth_required }, terminal_auth }.into_map()
+    QuestionMeta { castor: OwnQuestionMeta { agent: None, auth_required, editable: None }, terminal_auth }.into_map()
 }

@@ -88,6 +88,8 @@ pub struct HostRole {
     /// The points at which it has a say, as hooks.
     pub interceptors: Vec<Hook>,
     pub policy: Option<ClientPolicy>,
+    /// Its user can change the arguments of a call before it runs.
+    pub edits_calls: bool,
     /// It says something in `_meta.castor`, so it can read what castor says there.
     pub knows_castor: bool,
 }
@@ -215,6 +217,7 @@ pub(super) fn read_host(own: Option<&Value>) -> Result<HostRole, String> {
         knows_castor: own.is_some_and(Value::is_object),
         interceptors: own.and_then(|it| it.get("intercepts")).map_or(Ok(Vec::new()), read_interceptors)?,
         policy: own.and_then(|it| it.get("policy")).map(read_client_policy).transpose()?,
+        edits_calls: own.and_then(|it| it.get("editsCalls")) == Some(&Value::Bool(true)),
     })
 }
 

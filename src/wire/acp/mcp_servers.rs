@@ -1,4 +1,4 @@
-//! `_castor/mcp/servers`: how the MCP servers of a session are.
+//! `_castor/mcp/servers` and `_castor/mcp/switch`: how the MCP servers of a session are, and turning them on and off.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,26 @@ pub(super) struct McpServersMethod {
 #[schemars(rename = "OfServersSession")]
 struct Params {
     session_id: SessionId,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+/// Turns an MCP server on or off in a session, as `/mcp enable` and `/mcp disable` do; then says how each is.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct McpSwitchMethod {
+    params: Option<McpSwitch>,
+    result: Option<McpServers>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpSwitch {
+    pub session_id: SessionId,
+    /// As the configuration names it.
+    pub server: String,
+    pub on: bool,
     #[serde(rename = "_meta")]
     #[allow(dead_code, reason = "nothing of it is known")]
     meta: Option<Map<String, Value>>,
@@ -67,4 +87,12 @@ pub enum McpServerState {
 pub fn read_servers(params: Option<&RawValue>) -> Result<SessionId, String> {
     let it: Params = super::params(params)?;
     Ok(it.session_id)
+}
+
+/// Reads the params.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_switch(params: Option<&RawValue>) -> Result<McpSwitch, String> {
+    super::params(params)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
+    host_tools::HostToolsParam, intercept::InterceptorParam, permission::QuestionAnswerMeta, policy::ClientPolicyParam,
     prompt_options::PromptOptionsParams,
 };
 use crate::base::{
@@ -59,6 +59,8 @@ struct MessagePlaces {
     tool_call: Option<CallMeta>,
     /// The params of elicitation/create and session/request_permission.
     question: Option<QuestionMeta>,
+    /// The answer to session/request_permission.
+    question_answer: Option<QuestionAnswerMeta>,
     /// A notice, or a thought in its place.
     notice: Option<NoticeMeta>,
     /// The first subagent_update of a sub-agent.
@@ -143,6 +145,8 @@ struct OwnClientMeta {
     intercepts: Option<Vec<InterceptorParam>>,
     /// castor asks with `_castor/policy/evaluate` before calls.
     policy: Option<ClientPolicyParam>,
+    /// True: a question about a call says whether the answer may have other arguments.
+    edits_calls: Option<bool>,
     /// True: answers that open a session have `workspaceTrust`, and castor does not ask about the folder.
     workspace_trust: Option<bool>,
 }
@@ -396,6 +400,9 @@ pub struct OwnQuestionMeta {
     /// A credential was refused, and the user is asked to renew it. No secret is expected as an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_required: Option<AuthRequiredMeta>,
+    /// The answer may have `input`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub editable: Option<bool>,
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -11,6 +11,7 @@ mod child_view;
 mod content;
 pub mod credentials;
 pub mod custom_event;
+pub mod definition_list;
 pub mod draft_rewind;
 pub mod drafts;
 pub mod elicitation;

@@ -7,12 +7,13 @@ use super::{
     air::session_index::IndexMethods,
     attach::{AttachMethod, ClientActMethod, ClientsNotice, DetachMethod, PromptEnded, QuestionAnswered, SleepMethod},
     custom_event::CustomEventMethod,
+    definition_list::DefinitionsMethod,
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     folder_options::OptionsMethod,
     host_tools::ToolCallMethod,
     intercept::HostMethods,
     mcp_complete::CompleteMethod,
-    mcp_servers::McpServersMethod,
+    mcp_servers::{McpServersMethod, McpSwitchMethod},
     prompt_options::UpdateMethod,
     rewind::{CheckpointsMethod, OwnRewindMethod, RewoundNotice},
     steering::SteeringMethod,
@@ -29,6 +30,8 @@ pub struct Methods {
     index: IndexMethods,
     #[serde(rename = "_castor/agents/list")]
     agents: Option<AgentsMethod>,
+    #[serde(rename = "_castor/definitions/list")]
+    definitions: Option<DefinitionsMethod>,
     #[serde(rename = "_castor/tools/list")]
     tools: Option<ToolsMethod>,
     #[serde(rename = "_castor/options/list")]
@@ -37,6 +40,8 @@ pub struct Methods {
     host: HostMethods,
     #[serde(rename = "_castor/mcp/servers")]
     mcp_servers: Option<McpServersMethod>,
+    #[serde(rename = "_castor/mcp/switch")]
+    mcp_switch: Option<McpSwitchMethod>,
     /// Asks an MCP server what could stand for an argument of its prompts and resources.
     #[serde(rename = "_castor/mcp/complete")]
     complete: Option<CompleteMethod>,

@@ -4,7 +4,8 @@ use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
-use serde_json::{Value, value::RawValue};
+use schemars::JsonSchema;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     base::{
@@ -13,7 +14,11 @@ use crate::{
         log::Answer,
         tool::{Display, ToolKind},
     },
-    wire::acp::{session::wire_id, tool_calls},
+    wire::acp::{
+        meta::{OwnQuestionMeta, QuestionMeta},
+        session::wire_id,
+        tool_calls,
+    },
 };
 
 /// A call that the user is asked about.
@@ -34,6 +39,8 @@ pub struct PermissionRequest<'a> {
     pub lasting: Option<&'a str>,
     /// Whether the mode `auto` is an option.
     pub offers_auto: bool,
+    /// Whether the client may send other arguments with its yes.
+    pub is_editable: bool,
 }
 
 /// The narrow yes stands first: clients that approve by themselves take the first option.
@@ -62,7 +69,29 @@ pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     options.extend(asked.offers_auto.then_some(auto));
     options.push(option(REJECT, "Reject", PermissionOptionKind::RejectOnce));
     let call = ToolCallUpdate::new(asked.call.as_str().to_owned(), fields);
-    RequestPermissionRequest::new(wire_id(asked.session), call, options)
+    let request = RequestPermissionRequest::new(wire_id(asked.session), call, options);
+    match asked.is_editable {
+        true => {
+            let castor = OwnQuestionMeta { agent: None, auth_required: None, editable: Some(true) };
+            request.meta(QuestionMeta { castor, terminal_auth: None }.into_map())
+        }
+        false => request,
+    }
+}
+
+/// Of the answer to a question about a call.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+pub(super) struct QuestionAnswerMeta {
+    castor: Option<OwnQuestionAnswerMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+pub(super) struct OwnQuestionAnswerMeta {
+    /// With the option `allow_once`: all arguments of the call, in place of the model's. castor decides about it anew,
+    /// and asks again if there is something new to ask.
+    input: Option<Map<String, Value>>,
 }
 
 /// What the client's result means. Whatever is not an answer to the question means that it could not be asked.
@@ -71,7 +100,11 @@ pub fn answer(result: &RawValue) -> Answer {
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Answer::Cancelled,
         RequestPermissionOutcome::Selected(it) => match &*it.option_id.0 {
-            ALLOW_ONCE => Answer::AllowOnce,
+            ALLOW_ONCE => match response.meta.as_ref().and_then(|it| it.get("castor")?.get("input")) {
+                None => Answer::AllowOnce,
+                Some(Value::Object(args)) => Answer::AllowEdited { args: args.clone() },
+                Some(_) => Answer::Unable,
+            },
             ALLOW_SESSION => Answer::AllowSession,
             ALLOW_SAVE => Answer::AllowAlways,
             ALLOW_AUTO => Answer::AllowAuto,

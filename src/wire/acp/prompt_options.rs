@@ -145,9 +145,10 @@ pub struct UpdateParams {
     pub session: SessionId,
     pub title: Option<String>,
     options: Vec<SetOptionParams>,
+    pub skills: BTreeMap<String, bool>,
 }
 
-/// Changes title and options of a session: all of it, or nothing.
+/// Changes title, options and skills of a session: all of it, or nothing.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct UpdateMethod {
@@ -174,6 +175,9 @@ struct Params {
     model: Option<String>,
     /// Options by their ids.
     config: Option<BTreeMap<String, OptionParam>>,
+    /// Skills by their names: whether the model may ask for them in this session.
+    #[serde(default)]
+    skills: BTreeMap<String, bool>,
     #[serde(rename = "_meta")]
     #[allow(dead_code, reason = "nothing of it is known")]
     meta: Option<Map<String, Value>>,
@@ -191,7 +195,7 @@ enum OptionParam {
 /// # Errors
 /// See [`super::params`]; also for a title that is none.
 pub fn read_update(params: Option<&RawValue>) -> Result<UpdateParams, String> {
-    let Params { session_id: session, title, model, config, .. } = super::params(params)?;
+    let Params { session_id: session, title, model, config, skills, .. } = super::params(params)?;
     let is_title =
         |it: &String| !it.trim().is_empty() && it.chars().count() <= MAX_TITLE && !it.contains(char::is_control);
     if title.as_ref().is_some_and(|it| !is_title(it)) {
@@ -204,7 +208,7 @@ pub fn read_update(params: Option<&RawValue>) -> Result<UpdateParams, String> {
     let model = model.map(|it| (MODEL.to_owned(), OptionParam::Id(it)));
     let all = config.into_iter().flatten().chain(model);
     let options = all.map(|(option, it)| SetOptionParams::new(session.clone(), &option, value(it))).collect();
-    Ok(UpdateParams { session, title, options })
+    Ok(UpdateParams { session, title, options, skills })
 }
 
 impl UpdateParams {

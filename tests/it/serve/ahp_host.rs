@@ -9,23 +9,23 @@ use super::{
     call, is_question, prompt, say, script, verb,
 };
 
-fn touch(file: &str) -> Value {
+pub fn touch(file: &str) -> Value {
     call("run_shell_command", json!({"command": format!("echo x > {file}")}))
 }
 
-fn is_pending(it: &AhpSocket, id: &str) -> bool {
+pub fn is_pending(it: &AhpSocket, id: &str) -> bool {
     let turn = serde_json::to_value(&it.chat(id).active_turn).unwrap();
     turn.to_string().contains("\"pending-confirmation\"")
 }
 
 /// The last call of the turn that runs.
-fn last_call(it: &AhpSocket, id: &str) -> Value {
+pub fn last_call(it: &AhpSocket, id: &str) -> Value {
     let turn = serde_json::to_value(&it.chat(id).active_turn).unwrap();
     let parts = turn["responseParts"].as_array().unwrap();
     parts.iter().rev().find(|it| it["kind"] == "toolCall").unwrap()["toolCall"].clone()
 }
 
-fn confirmed(turn: &str, call: &Value, approved: bool) -> Value {
+pub fn confirmed(turn: &str, call: &Value, approved: bool) -> Value {
     let mut action = json!({
         "type": "chat/toolCallConfirmed", "turnId": turn, "toolCallId": call["toolCallId"], "approved": approved,
     });

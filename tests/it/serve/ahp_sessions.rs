@@ -241,3 +241,94 @@ fn reviews_of_changed_files_are_kept_over_a_restart() {
     one.subscribe(&changes);
     one.until(|it| it.state(&changes)["files"][0]["reviewed"] == true);
 }
+
+/// Of the server `probe`, as the session shows it.
+fn probe(it: &AhpSocket) -> Value {
+    let state = it.state(&session("s"));
+    let all = state["customizations"].as_array().into_iter().flatten();
+    all.filter(|it| it["type"] == "mcpServer" && it["name"] == "probe").next_back().cloned().unwrap_or_default()
+}
+
+#[test]
+fn mcp_servers_are_shown_stopped_and_started() {
+    let sandbox = crate::client::Sandbox::new();
+    let program = std::env::current_exe().unwrap();
+    let server = json!({"command": program, "args": crate::mcp_server::ARGS, "env": {"MCP_SERVER": "x"}});
+    let settings = json!({"mcpServers": {"probe": server}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    let file = sandbox.write("script", &script(&[vec![say("Hi.")]]));
+    let server = Server::start_in(sandbox, &[&format!("--fake-responses={}", file.display())]);
+    let mut one = AhpSocket::begin(&server, "one");
+    one.create(&server, "s", json!({}));
+    let has_tool = |it: &AhpSocket| it.state(&session("s"))["serverTools"].to_string().contains("mcp_probe_echo");
+    let is = |kind: &'static str| move |it: &AhpSocket| probe(it)["state"]["kind"] == kind;
+    one.until(|it| is("ready")(it) && has_tool(it));
+    let shown = probe(&one);
+    assert!(shown["enablement"].is_null() && shown["_meta"]["castor"]["tools"].as_u64() > Some(0), "{shown}");
+    let id = shown["id"].clone();
+    one.dispatch(&session("s"), json!({ "type": "session/mcpServerStopRequested", "id": id }));
+    one.until(|it| is("stopped")(it) && !probe(it)["enablement"].is_null() && !has_tool(it));
+    one.dispatch(&session("s"), json!({ "type": "session/mcpServerStartRequested", "id": id }));
+    one.until(|it| is("ready")(it) && has_tool(it));
+    let toggled = |id: &Value, kind: &str| {
+        let enablement = json!([{ "kind": kind, "enabled": false }]);
+        json!({ "type": "session/customizationToggled", "id": id, "enablement": enablement })
+    };
+    one.dispatch(&session("s"), toggled(&id, "session"));
+    one.until(is("stopped"));
+    one.dispatch(&session("s"), toggled(&id, "global"));
+    one.dispatch(&session("s"), toggled(&json!("castor-mcp-other"), "session"));
+    one.until(|it| it.rejections.len() == 2);
+    assert!(one.rejections[0].contains("for a session alone") && one.rejections[1].contains("is no MCP server"));
+    // Another client sees the same.
+    let mut two = AhpSocket::begin(&server, "two");
+    two.subscribe(&session("s"));
+    assert_eq!(probe(&two), probe(&one));
+}
+
+#[test]
+fn commands_and_skills_are_shown_and_skills_are_switched() {
+    let sandbox = crate::client::Sandbox::new();
+    sandbox
+        .write("home/.castor/skills/pdf/SKILL.md", "---\nname: pdf\ndescription: Reads PDFs.\n---\nUse pdftotext.\n");
+    sandbox.write("home/.castor/commands/ship.toml", "description = \"Ships it\"\nprompt = \"Ship.\"\n");
+    let file = sandbox.write("script", &script(&[vec![say("Hi.")]]));
+    let server = Server::start_in(sandbox, &[&format!("--fake-responses={}", file.display())]);
+    let mut one = AhpSocket::begin(&server, "one");
+    one.create(&server, "s", json!({}));
+    let child = |it: &AhpSocket, folder: &str, name: &str| {
+        let state = it.state(&session("s"));
+        let all = state["customizations"].as_array().cloned().unwrap_or_default();
+        let folder = all.into_iter().find(|it| it["id"] == folder).unwrap_or_default();
+        let children = folder["children"].as_array().cloned().unwrap_or_default();
+        children.into_iter().find(|it| it["name"] == name).unwrap_or_default()
+    };
+    let skill = |it: &AhpSocket| child(it, "castor-skills", "pdf");
+    one.until(|it| !skill(it).is_null());
+    let (shown, command) = (skill(&one), child(&one, "castor-commands", "ship"));
+    assert_eq!((&shown["type"], &shown["enabled"]), (&json!("skill"), &json!(true)));
+    assert!(shown["uri"].as_str().unwrap().ends_with("/.castor/skills/pdf/SKILL.md"), "{shown}");
+    assert_eq!((&command["type"], &command["description"]), (&json!("prompt"), &json!("Ships it")));
+    let toggled = |id: &Value| {
+        let enablement = json!([{ "kind": "session", "enabled": false }]);
+        json!({ "type": "session/customizationToggled", "id": id, "enablement": enablement })
+    };
+    one.dispatch(&session("s"), toggled(&shown["id"]));
+    one.until(|it| skill(it)["enabled"] == false);
+    // castor has no switch for a command.
+    one.dispatch(&session("s"), toggled(&command["id"]));
+    one.until(|it| it.rejections.len() == 1);
+    let is_tool = |it: &AhpSocket| it.state(&session("s"))["serverTools"].to_string().contains("activate_skill");
+    one.until(|it| !is_tool(it));
+    // The agent has it so, too.
+    let mut two = AhpSocket::begin(&server, "two");
+    two.subscribe(&session("s"));
+    assert_eq!(skill(&two)["enabled"], false);
+    one.prompt("s", "t1", "go");
+    one.until_turns("s", 1);
+    drop((one, two));
+    let server = server.restart();
+    let mut one = AhpSocket::begin(&server, "one");
+    one.subscribe(&session("s"));
+    one.until(|it| skill(it)["enabled"] == false);
+}

@@ -44,6 +44,38 @@ fn two_clients_share_a_session() {
     assert_eq!(three.said(), "I will. Done.");
 }
 
+/// What clients say of their own files and terminals is of other machines.
+#[test]
+fn files_and_terminals_are_those_of_the_server_however_many_clients_have_some() {
+    let calls = vec![
+        call("read_file", json!({"file_path": "a.txt"})),
+        call("write_file", json!({"file_path": "b.txt", "content": "new"})),
+        call("run_shell_command", json!({"command": "cat a.txt > c.txt"})),
+    ];
+    let server = Server::start(&script(&[calls, vec![say("Done.")]]), &["--approval-mode=yolo"]);
+    server.sandbox.write("ws/a.txt", "of the server");
+    let editor = || {
+        let mut res = Socket::open(&server, &server.token, None).unwrap();
+        let caps = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
+        res.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": caps}));
+        res
+    };
+    let mut one = editor();
+    let session = one.new_session(&server);
+    let mut two = editor();
+    two.load(&server, &session);
+    one.request("p", "session/prompt", prompt(&session, "go"));
+    // Its own answer is the last of the turn for the one, the notice for the other: whatever it was asked came before.
+    assert_eq!(one.answer_to("p")["result"]["stopReason"], "end_turn");
+    two.until(|it| it["method"] == "_castor/session/prompt_ended");
+    for it in one.before.iter().chain(&two.before) {
+        let method = it["method"].as_str().unwrap_or_default();
+        assert!(!method.starts_with("fs/") && !method.starts_with("terminal/"), "{it}");
+    }
+    let on_disk = |name: &str| std::fs::read_to_string(server.sandbox.workspace().join(name)).unwrap();
+    assert_eq!((on_disk("b.txt").as_str(), on_disk("c.txt").as_str()), ("new", "of the server"));
+}
+
 #[test]
 fn a_turn_goes_on_when_its_client_is_killed_and_asks_the_next() {
     let touch = call("run_shell_command", json!({"command": "echo x > made"}));

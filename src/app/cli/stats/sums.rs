@@ -78,7 +78,7 @@ impl AnswerCounts {
 
     pub fn add(&mut self, answer: &Answer) {
         let count = match answer {
-            Answer::AllowOnce => &mut self.once,
+            Answer::AllowOnce | Answer::AllowEdited { .. } => &mut self.once,
             Answer::AllowSession | Answer::AllowAlways | Answer::AllowAuto => &mut self.lasting,
             Answer::Reject | Answer::Declined => &mut self.refused,
             Answer::Accepted { .. } | Answer::Unfit { .. } | Answer::InText => &mut self.filled,

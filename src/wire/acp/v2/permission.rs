@@ -21,6 +21,7 @@ pub fn confirmation(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     let request = permission::request(PermissionRequest { reason: None, ..asked });
     let call = tool_calls::tool_call(request.tool_call);
     with_subject((&request.session_id, words(asked.kind).to_owned(), description), call, &request.options)
+        .meta(request.meta)
 }
 
 /// castor's other questions, whose words version 1 has in the call.
