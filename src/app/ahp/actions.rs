@@ -37,7 +37,7 @@ impl AhpHost {
         let origin = ActionOrigin { client_id: client.id.clone().unwrap_or_default(), client_seq };
         let channel = Channel::read(&uri);
         let session = channel.as_ref().and_then(Channel::session).map(str::to_owned).unwrap_or_default();
-        let is_open = self.sessions.get(&session).is_some_and(|it| !it.is_opening());
+        let is_open = self.hosted(&session).map(drop);
         let kept = action.clone();
         let dispatch = Dispatch { from, session, origin: origin.clone() };
         let verdict = match channel {
@@ -48,7 +48,7 @@ impl AhpHost {
             Some(Channel::Root | Channel::Watch(_) | Channel::Logs(_) | Channel::Metrics) | None => {
                 Err(not_for_clients())
             }
-            Some(_) if !is_open => Err("the channel is not open; subscribe to its session".to_owned()),
+            Some(_) if let Err(why) = is_open => Err(why),
             Some(Channel::Chat(_)) => self.take_chat_action(dispatch, action),
             Some(Channel::Session(_)) => self.take_session_action(dispatch, action),
             Some(Channel::Changes(_)) => match action {
@@ -151,8 +151,8 @@ impl AhpHost {
         it: SessionIsArchivedChangedAction,
         origin: ActionOrigin,
     ) -> Verdict {
-        let hosted = self.sessions.get(&session).ok_or_else(not_for_clients)?;
-        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 {
+        let hosted = self.hosted(&session)?;
+        if hosted.is_busy() {
             return Err("a turn runs; cancel it first".to_owned());
         }
         let method = if it.is_archived { "session/archive" } else { "session/unarchive" };
@@ -179,7 +179,7 @@ impl AhpHost {
         action: SessionConfigChangedAction,
         origin: ActionOrigin,
     ) -> Verdict {
-        let hosted = self.sessions.get(&session).ok_or_else(not_for_clients)?;
+        let hosted = self.hosted(&session)?;
         let known = hosted.trees.session.config.as_ref();
         let unknown = action.config.keys().find(|name| known.is_none_or(|it| !it.values.contains_key(*name)));
         if let Some(name) = unknown {
@@ -204,7 +204,7 @@ impl AhpHost {
     /// A message for the running turn, or for one after it.
     fn set_pending(&mut self, session: &str, it: ChatPendingMessageSetAction, origin: ActionOrigin) -> Verdict {
         check_message(&it.message)?;
-        let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
+        let hosted = self.hosted(session)?;
         if hosted.turn.other_prompts.contains(&it.id) {
             return Err("the agent has that message already".to_owned());
         }
@@ -226,7 +226,7 @@ impl AhpHost {
     }
 
     fn remove_pending(&mut self, session: &str, it: ChatPendingMessageRemovedAction, origin: ActionOrigin) -> Verdict {
-        let hosted = self.sessions.get(session).ok_or_else(not_for_clients)?;
+        let hosted = self.hosted(session)?;
         if it.kind == PendingMessageKind::Steering || hosted.turn.other_prompts.contains(&it.id) {
             return Err("the agent has that message already".to_owned());
         }
@@ -247,7 +247,7 @@ impl AhpHost {
     }
 }
 
-fn not_for_clients() -> String {
+pub fn not_for_clients() -> String {
     "castor does not take this action from clients".to_owned()
 }
 

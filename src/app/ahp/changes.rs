@@ -16,11 +16,11 @@ use super::{
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
     hosted_session::{HostedSession, Tree, TreeAction, Trees},
-    hub_requests::{HubRequest, WaitingClient},
+    hub_requests::{HubOutcome, HubRequest, WaitingClient},
     messages::{file_uri, path_of},
     with_members,
 };
-use crate::{base::path::AbsPath, wire::jsonrpc::message::RpcError};
+use crate::base::path::AbsPath;
 
 const REVERT: &str = "revert";
 /// Under which the session keeps what users did with changed files.
@@ -63,7 +63,7 @@ impl FileChanges {
 
 impl AhpHost {
     /// The agent's checkpoints say which files changed, also by commands; edits in the answers have the texts.
-    pub(super) fn follow_checkpoints(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_checkpoints(&mut self, session: &str, outcome: HubOutcome) {
         let listed = outcome.ok().and_then(|it| Vec::<ListedCheckpoint>::deserialize(it.get("checkpoints")?).ok());
         let Some(listed) = listed else { return };
         let Some(hosted) = self.sessions.get(session) else { return };
@@ -89,7 +89,7 @@ impl AhpHost {
         action: ChangesetFilesReviewChangedAction,
         origin: ActionOrigin,
     ) -> Result<(), String> {
-        let Some(hosted) = self.sessions.get_mut(session) else { return Err("there is no such changeset".to_owned()) };
+        let hosted = self.hosted(session)?;
         let is_there = |id: &String| hosted.trees.changes.files.iter().any(|it| it.id == *id);
         if !action.files.iter().any(is_there) {
             return Err("the changeset has none of these files".to_owned());
@@ -115,8 +115,7 @@ impl AhpHost {
     }
 
     pub(super) fn invoke_operation(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
-        let params = InvokeChangesetOperationParams::deserialize(call.params);
-        let params = params.map_err(|it| ClientRefusal::params(&it.to_string()))?;
+        let params: InvokeChangesetOperationParams = call.read()?;
         let channel = Channel::read(&params.channel);
         let session = match &channel {
             Some(Channel::Changes(it)) => it.clone(),
@@ -147,7 +146,7 @@ impl AhpHost {
         &mut self,
         asker: &WaitingClient,
         (session, change): (&str, (String, String)),
-        outcome: Result<Value, RpcError>,
+        outcome: HubOutcome,
     ) {
         let answer = match outcome {
             Ok(it) => it,

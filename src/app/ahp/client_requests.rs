@@ -6,7 +6,7 @@ use ahp::ahp_types::{
     version,
 };
 use jsonrpsee::types::ErrorObjectOwned;
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{AhpHost, hub_requests::WaitingClient, read_params};
@@ -25,6 +25,14 @@ pub struct HostCall<'a> {
 impl HostCall<'_> {
     pub fn asker(&self) -> WaitingClient {
         WaitingClient { from: self.from, id: self.id.clone() }
+    }
+
+    /// All params, in the protocol's own type.
+    ///
+    /// # Errors
+    /// They have another shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ClientRefusal> {
+        T::deserialize(self.params).map_err(|it| ClientRefusal::params(&it.to_string()))
     }
 
     /// A member that has to be there.

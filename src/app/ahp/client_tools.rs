@@ -12,14 +12,13 @@ use super::{
     AhpHost,
     hosted_session::{HostedSession, Tree, TreeAction},
     hub_messages::text_in,
-    hub_requests::HubRequest,
-    open_question::key,
-    open_requests::ClientToolCall,
+    hub_requests::{HubOutcome, HubRequest},
+    open_requests::{ClientToolCall, key},
     with_members,
 };
 use crate::{
     base::host_tools::{HostTool, HostTools},
-    wire::jsonrpc::message::{RequestId, RpcError},
+    wire::jsonrpc::message::RequestId,
 };
 
 const MAX_TOOLS: usize = 64;
@@ -32,7 +31,7 @@ impl AhpHost {
         self.ask_hub(request, "_castor/tools/list", &json!({ "sessionId": session }));
     }
 
-    pub(super) fn follow_tools(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_tools(&mut self, session: &str, outcome: HubOutcome) {
         let listed = outcome.ok().and_then(|it| it.get("tools")?.as_array().cloned()).unwrap_or_default();
         let tools: Vec<ToolDefinition> = listed.iter().filter_map(definition).collect();
         let is_same =
@@ -81,7 +80,7 @@ impl AhpHost {
         action: ChatToolCallCompleteAction,
         origin: ActionOrigin,
     ) -> Result<(), String> {
-        let hosted = self.sessions.get_mut(session).ok_or_else(|| "there is no such chat".to_owned())?;
+        let hosted = self.hosted(session)?;
         let is_it = |it: &ClientToolCall| it.call == action.tool_call_id && it.turn == action.turn_id;
         let found = hosted.requests.tool_calls.iter().find(|it| is_it(it.1));
         let (id, waiting) = found.ok_or_else(|| "no client runs that call".to_owned())?;

@@ -264,7 +264,7 @@ impl AhpHost {
         let (now, keep_ms) = (self.now_ms, self.settings.keep_ms);
         let is_unused = |it: &super::HostedSession| {
             let is_moving = matches!(it.stage, SessionStage::Opening | SessionStage::Reopening);
-            let is_busy = it.active_turn().is_some() || it.turn.n_cancelled > 0 || is_moving;
+            let is_busy = it.is_busy() || is_moving;
             !is_busy && now.saturating_sub(it.idle_since_ms) >= keep_ms
         };
         let unused: Vec<String> = self.sessions.iter().filter(|it| is_unused(it.1)).map(|it| it.0.clone()).collect();

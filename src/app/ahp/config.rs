@@ -7,15 +7,14 @@ use ahp::ahp_types::{
     commands::ResolveSessionConfigResult,
     common::JsonObject,
     state::{
-        AgentCapabilities, AgentCustomization, AgentInfo, ChildCustomization, Customization,
-        MultipleWorkingDirectoriesCapability, PluginCustomization, RootState, SessionConfigPropertySchema,
-        SessionConfigSchema, SessionConfigState, SessionModelInfo,
+        AgentCapabilities, AgentInfo, Customization, MultipleWorkingDirectoriesCapability, RootState,
+        SessionConfigPropertySchema, SessionConfigSchema, SessionConfigState, SessionModelInfo,
     },
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::channel::PROVIDER;
+use super::{channel::PROVIDER, with_members};
 
 const MODEL: &str = "model";
 pub const AGENT: &str = "agent";
@@ -175,39 +174,18 @@ fn property(it: &ConfigOption) -> SessionConfigPropertySchema {
 /// The agents that a message may name, in one container; `None`: there is castor's own alone.
 pub fn agent_customizations(options: &[ConfigOption]) -> Option<Vec<Customization>> {
     let option = options.iter().find(|it| it.id == AGENT)?;
-    let agents = option.options.iter().filter(|it| it.value != OWN_AGENT);
-    let children: Vec<_> = agents.map(|it| ChildCustomization::Agent(custom_agent(it))).collect();
-    let plugin = PluginCustomization {
-        id: "castor-agents".to_owned(),
-        uri: AGENT_URI.to_owned(),
-        name: "castor's agents".to_owned(),
-        icons: None,
-        range: None,
-        meta: None,
-        client_id: None,
-        load: None,
-        children: Some(children),
-        enablement: None,
-        version: None,
-    };
-    Some(vec![Customization::Plugin(plugin)])
-}
-
-fn custom_agent(it: &OptionChoice) -> AgentCustomization {
-    AgentCustomization {
-        id: format!("castor-agent-{}", it.value),
-        uri: format!("{AGENT_URI}{}", it.value),
-        name: it.name.clone(),
-        icons: None,
-        range: None,
-        meta: None,
-        enabled: Some(true),
-        description: it.description.clone(),
-        model: None,
-        tools: None,
-        disable_model_invocation: None,
-        disable_user_invocation: None,
-    }
+    let agents = option.options.iter().filter(|it| it.value != OWN_AGENT).map(|it| {
+        let agent = json!({
+            "type": "agent", "id": format!("castor-agent-{}", it.value), "uri": format!("{AGENT_URI}{}", it.value),
+            "name": it.name, "enabled": true,
+        });
+        with_members(agent, [("description", it.description.as_ref().map(|it| json!(it)))])
+    });
+    let children: Vec<Value> = agents.collect();
+    let plugin = json!({
+        "type": "plugin", "id": "castor-agents", "uri": AGENT_URI, "name": "castor's agents", "children": children,
+    });
+    serde_json::from_value(json!([plugin])).ok()
 }
 
 /// The agent that a URI names, if the session has it.

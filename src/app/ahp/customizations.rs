@@ -8,23 +8,16 @@ use serde_json::{Value, json};
 
 use super::{
     AhpHost,
+    actions::not_for_clients,
     hosted_session::{HostedSession, Tree, TreeAction},
-    hub_requests::HubRequest,
+    hub_requests::{CustomizationList, HubOutcome, HubRequest},
     messages::file_uri,
     with_members,
 };
-use crate::wire::jsonrpc::message::RpcError;
 
 const SERVER: &str = "castor-mcp-";
 const SKILL: &str = "castor-skill-";
 const EXTENSION: &str = "castor-extension-";
-
-/// A list of the agent's, by its method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CustomizationList {
-    Servers,
-    Definitions,
-}
 
 impl CustomizationList {
     const ALL: [Self; 2] = [Self::Servers, Self::Definitions];
@@ -69,12 +62,7 @@ impl AhpHost {
         }
     }
 
-    pub(super) fn follow_customizations(
-        &mut self,
-        session: &str,
-        list: CustomizationList,
-        outcome: Result<Value, RpcError>,
-    ) {
+    pub(super) fn follow_customizations(&mut self, session: &str, list: CustomizationList, outcome: HubOutcome) {
         let (Ok(answer), Some(hosted)) = (outcome, self.sessions.get(session)) else { return };
         let now = list.entries(&answer);
         let known: Vec<&Customization> = hosted.customizations().filter(|it| list.has(it)).collect();
@@ -105,7 +93,7 @@ impl AhpHost {
                 Some(CustomizationEnablement::Session { enabled }) => (&it.id, *enabled),
                 _ => return Err("castor switches for a session alone; its settings hold for all".to_owned()),
             },
-            _ => return Err("castor does not take this action from clients".to_owned()),
+            _ => return Err(not_for_clients()),
         };
         let is_known = self.sessions.get(&session).is_some_and(|it| it.has_customization(id));
         let (server, skill) = (id.strip_prefix(SERVER), id.strip_prefix(SKILL));
@@ -120,13 +108,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn follow_switch(
-        &mut self,
-        from: u64,
-        session: &str,
-        act: TreeAction,
-        outcome: Result<Value, RpcError>,
-    ) {
+    pub(super) fn follow_switch(&mut self, from: u64, session: &str, act: TreeAction, outcome: HubOutcome) {
         match outcome {
             Ok(_) => {
                 self.emit(session, vec![act]);

@@ -19,7 +19,6 @@ use super::{
     AhpHost, AhpOutput,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
-    config::AGENT_URI,
     hub_requests::WaitingClient,
     machine::MachineOrder,
     messages::{file_uri, path_of},
@@ -31,6 +30,8 @@ use crate::base::{
     root_files::{FileAct, FileAnswer, FileFacts, FileKind, FileOrder, FileTrouble, FileWrite, ScanFilter, WritePlace},
 };
 
+/// Begins the URIs of customizations that are no files.
+const OWN_URI: &str = "castor-";
 const MAX_WATCHES: usize = 64;
 /// How long a watch waits for its first subscriber.
 const UNWATCHED_MS: u64 = 60_000;
@@ -81,16 +82,15 @@ impl AhpHost {
     }
 
     pub(super) fn resolve_resource(&mut self, call: HostCall<'_>) -> Route {
-        if call.params["uri"].as_str().is_some_and(|it| it.starts_with(AGENT_URI)) {
-            return Err(ClientRefusal::new(codes::NOT_FOUND, "castor's agents are in no folder"));
+        if call.params["uri"].as_str().is_some_and(|it| it.starts_with(OWN_URI)) {
+            return Err(ClientRefusal::new(codes::NOT_FOUND, "this is in no folder: castor has it of several places"));
         }
         let follows = call.params["followSymlinks"] != Value::Bool(false);
         self.ask_file(&call, FileAct::Resolve { follows })
     }
 
     pub(super) fn write_resource(&mut self, call: HostCall<'_>) -> Route {
-        let params = ResourceWriteParams::deserialize(call.params);
-        let params = params.map_err(|it| ClientRefusal::params(&it.to_string()))?;
+        let params: ResourceWriteParams = call.read()?;
         let bytes = match params.encoding {
             ContentEncoding::Utf8 => params.data.into_bytes(),
             ContentEncoding::Base64 => {
@@ -194,8 +194,7 @@ impl AhpHost {
     }
 
     pub(super) fn create_watch(&mut self, call: HostCall<'_>) -> Route {
-        let params = CreateResourceWatchParams::deserialize(call.params);
-        let params = params.map_err(|it| ClientRefusal::params(&it.to_string()))?;
+        let params: CreateResourceWatchParams = call.read()?;
         if self.work.watches.len() >= MAX_WATCHES {
             return Err(ClientRefusal::new(rpc::INVALID_REQUEST, "too many watches are open"));
         }
@@ -256,8 +255,7 @@ impl AhpHost {
         }
         let changes = json!({ "items": items });
         let action = StateAction::ResourceWatchChanged(ResourceWatchChangedAction { changes });
-        let envelope = self.action_log.envelope(Channel::Watch(watch.to_owned()), action, None);
-        self.broadcast(&envelope.0, "action", &envelope.1);
+        self.send_action(Channel::Watch(watch.to_owned()), action, None);
     }
 }
 

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::{
     AhpHost,
     hosted_session::{SessionStage, Tree, TreeAction},
-    hub_requests::{FolderChange, HubRequest},
+    hub_requests::{FolderChange, HubOutcome, HubRequest},
     messages::path_of,
 };
-use crate::wire::jsonrpc::message::RpcError;
 
 impl AhpHost {
     /// The params by which a session is opened.
@@ -30,8 +29,8 @@ impl AhpHost {
         action: StateAction,
         origin: ActionOrigin,
     ) -> Result<(), String> {
-        let hosted = self.sessions.get_mut(&session).ok_or_else(|| "there is no such session".to_owned())?;
-        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 {
+        let hosted = self.hosted(&session)?;
+        if hosted.is_busy() {
             return Err("a turn runs; wait for its end".to_owned());
         }
         let mut after = hosted.trees.session.clone();
@@ -54,7 +53,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn follow_close(&mut self, session: &str, change: Box<FolderChange>, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_close(&mut self, session: &str, change: Box<FolderChange>, outcome: HubOutcome) {
         if let Err(it) = outcome {
             self.set_stage(session, SessionStage::Open);
             self.reject(change.from, session, change.act, &it.message);
@@ -66,7 +65,7 @@ impl AhpHost {
     }
 
     /// A folder that the agent does not take leaves the session closed, and the next prompt opens it as it was.
-    pub(super) fn follow_reopen(&mut self, session: &str, change: FolderChange, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_reopen(&mut self, session: &str, change: FolderChange, outcome: HubOutcome) {
         match outcome {
             Ok(answer) => {
                 self.set_stage(session, SessionStage::Open);

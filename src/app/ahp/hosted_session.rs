@@ -171,6 +171,11 @@ impl HostedSession {
         self.trees.chat.active_turn.as_ref().map(|it| it.id.as_str())
     }
 
+    /// A turn runs, or one that was cancelled has not ended in the agent.
+    pub fn is_busy(&self) -> bool {
+        self.active_turn().is_some() || self.turn.n_cancelled > 0
+    }
+
     pub fn facts(&self) -> SummaryFacts {
         SummaryFacts {
             title: self.trees.session.title.clone(),

@@ -7,13 +7,11 @@ use serde_json::{Value, json};
 use super::{
     AhpHost, config,
     hosted_session::{SessionStage, TreeAction},
-    hub_requests::HubRequest,
+    hub_requests::{HubOutcome, HubRequest},
     read_params,
     turn_end::{TurnOutcome, notification_part},
 };
-use crate::wire::jsonrpc::message::{self, Message, RequestId, RpcError};
-
-type Outcome = Result<Value, RpcError>;
+use crate::wire::jsonrpc::message::{self, Message, RequestId};
 
 impl AhpHost {
     pub(super) fn take_hub_message(&mut self, text: &Bytes) {
@@ -68,7 +66,7 @@ impl AhpHost {
         }
     }
 
-    fn settle(&mut self, id: &RequestId, outcome: Outcome) {
+    fn settle(&mut self, id: &RequestId, outcome: HubOutcome) {
         match self.hub_requests.settle(id) {
             None | Some(HubRequest::Nothing) => (),
             Some(HubRequest::Create { asker, session, config }) => self.follow_create(asker, session, config, outcome),
@@ -98,7 +96,7 @@ impl AhpHost {
     }
 
     /// What belongs to a session that is open.
-    fn settle_in_turn(&mut self, request: HubRequest, outcome: Outcome) {
+    fn settle_in_turn(&mut self, request: HubRequest, outcome: HubOutcome) {
         match request {
             HubRequest::Prompt { session, turn } => match &outcome {
                 Ok(it) => self.end_prompt(&session, &turn, &TurnOutcome::Answer(it)),
@@ -147,7 +145,7 @@ impl AhpHost {
     }
 
     /// The agent did what a client wants to be so, or did not.
-    fn follow_apply(&mut self, from: u64, session: &str, act: TreeAction, outcome: Outcome) {
+    fn follow_apply(&mut self, from: u64, session: &str, act: TreeAction, outcome: HubOutcome) {
         match outcome {
             Ok(answer) => {
                 self.note_archived(session, &act.action);
@@ -171,7 +169,7 @@ impl AhpHost {
     }
 
     /// Words for a running turn: the model has them, or they begin a turn of their own.
-    fn follow_steering(&mut self, session: &str, message: &str, text: String, outcome: Outcome) {
+    fn follow_steering(&mut self, session: &str, message: &str, text: String, outcome: HubOutcome) {
         let gone = json!({ "type": "chat/pendingMessageRemoved", "kind": "steering", "id": message });
         let is_taken = outcome.as_ref().is_ok_and(|it| it["outcome"] == "injected");
         let Some(hosted) = self.sessions.get(session) else { return };

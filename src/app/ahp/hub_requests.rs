@@ -3,8 +3,11 @@
 use ahp::ahp_types::common::JsonObject;
 use serde_json::Value;
 
-use super::{customizations::CustomizationList, hosted_session::TreeAction};
-use crate::wire::jsonrpc::message::RequestId;
+use super::hosted_session::TreeAction;
+use crate::wire::jsonrpc::message::{RequestId, RpcError};
+
+/// The agent's answer to a request of the host.
+pub type HubOutcome = Result<Value, RpcError>;
 
 /// A request of a client that is answered when the hub answers.
 #[derive(Clone, Debug)]
@@ -122,6 +125,13 @@ pub enum HubRequest {
     ReadAnew {
         session: String,
     },
+}
+
+/// A list of the agent's of what clients know as customizations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CustomizationList {
+    Servers,
+    Definitions,
 }
 
 /// A cut that a client wants.

@@ -3,6 +3,10 @@
 //! Messages come in, messages go out; it has no thread, socket or clock. To the hub it is one client that speaks ACP,
 //! and shares sessions with all other clients of the hub. What its clients see is the fold of the actions that they get,
 //! by the protocol's own reducers.
+//!
+//! From clients: `client_requests` has the table of requests, `actions` takes what they dispatch. From the agent:
+//! `hub_messages`, with `updates` and `calls` for what a turn brings. What is asked of it: `hub_requests`; what it asks:
+//! `open_requests`. `hosted_session` is one session with its trees, and `machine` names the orders for everything else.
 
 mod action_log;
 mod actions;
@@ -27,7 +31,6 @@ mod hub_messages;
 mod hub_requests;
 mod machine;
 mod messages;
-mod open_question;
 mod open_requests;
 mod open_sessions;
 mod path_begin;
@@ -47,7 +50,10 @@ mod uri_style;
 
 use std::collections::BTreeMap;
 
-use ahp::ahp_types::{actions::StateAction, state::RootState};
+use ahp::ahp_types::{
+    actions::{ActionOrigin, StateAction},
+    state::RootState,
+};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -217,6 +223,15 @@ impl AhpHost {
         self.out.push(AhpOutput::Hub(line));
     }
 
+    /// The session that an action is on.
+    ///
+    /// # Errors
+    /// It is not open, in words.
+    fn hosted(&mut self, session: &str) -> Result<&mut HostedSession, String> {
+        let hosted = self.sessions.get_mut(session).filter(|it| !it.is_opening());
+        hosted.ok_or_else(|| "the channel is not open; subscribe to its session".to_owned())
+    }
+
     /// What a session did becomes the state of all that see it, in this order.
     fn emit(&mut self, session: &str, acts: Vec<TreeAction>) {
         for act in acts {
@@ -231,15 +246,19 @@ impl AhpHost {
         if !hosted.reduce(&act) || hosted.is_opening() {
             return;
         }
-        let envelope = self.action_log.envelope(act.tree.channel(session), act.action, act.origin);
+        self.send_action(act.tree.channel(session), act.action, act.origin);
+    }
+
+    /// An action that the channel's tree has taken.
+    fn send_action(&mut self, channel: Channel, action: StateAction, origin: Option<ActionOrigin>) {
+        let envelope = self.action_log.envelope(channel, action, origin);
         self.broadcast(&envelope.0, "action", &envelope.1);
     }
 
     /// An action on the root's tree.
     fn emit_root(&mut self, action: StateAction) {
         if ahp::reducers::apply_action_to_root(&mut self.root, &action) == ahp::reducers::ReduceOutcome::Applied {
-            let envelope = self.action_log.envelope(Channel::Root, action, None);
-            self.broadcast(&envelope.0, "action", &envelope.1);
+            self.send_action(Channel::Root, action, None);
         }
     }
 

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use super::{
     AhpHost, annotations, changes,
     hosted_session::{HostedSession, SessionStage, TreeAction},
-    hub_requests::HubRequest,
+    hub_requests::{HubOutcome, HubRequest},
     time, with_members,
 };
-use crate::wire::jsonrpc::message::RpcError;
 
 impl AhpHost {
     /// Unless it is opened already.
@@ -35,7 +34,7 @@ impl AhpHost {
         );
     }
 
-    pub(super) fn follow_attach(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_attach(&mut self, session: &str, outcome: HubOutcome) {
         match outcome {
             Ok(answer) => self.finish_history(session, &answer),
             // It is not open.
@@ -49,7 +48,7 @@ impl AhpHost {
         self.ask_hub(HubRequest::FindFolder { session: session.to_owned() }, "session/list", &params);
     }
 
-    pub(super) fn follow_find(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_find(&mut self, session: &str, outcome: HubOutcome) {
         let Ok(list) = outcome else { return self.fail_opening(session) };
         self.note_rows(&list);
         match (self.catalog.folders.contains_key(session), list.get("nextCursor").and_then(Value::as_str)) {
@@ -64,7 +63,7 @@ impl AhpHost {
         self.ask_hub(HubRequest::Load { session: session.to_owned() }, "session/load", &params);
     }
 
-    pub(super) fn follow_load(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_load(&mut self, session: &str, outcome: HubOutcome) {
         match outcome {
             Ok(answer) => self.finish_history(session, &answer),
             Err(_) => self.fail_opening(session),
@@ -98,7 +97,7 @@ impl AhpHost {
         self.ask_hub(HubRequest::ReadState { session: session.to_owned() }, "_castor/session/state", &params);
     }
 
-    pub(super) fn follow_state(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_state(&mut self, session: &str, outcome: HubOutcome) {
         let now = self.now_ms;
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         let state = outcome.unwrap_or_default();

@@ -14,7 +14,7 @@ use super::{
     forms,
     hosted_session::{HostedSession, Tree, TreeAction},
     hub_messages::text_in,
-    open_question::{OpenQuestion, QuestionOption, key},
+    open_requests::{OpenQuestion, QuestionOption, key},
     with_members,
 };
 use crate::wire::jsonrpc::message::RequestId;
@@ -122,7 +122,7 @@ impl AhpHost {
         origin: ActionOrigin,
     ) -> Result<(), String> {
         let wanted = action.request_id.clone();
-        let Some(hosted) = self.sessions.get(session) else { return Err("there is no such chat".to_owned()) };
+        let hosted = self.hosted(session)?;
         let mut open = hosted.requests.questions.iter().filter(|it| !it.1.is_approval);
         let (id, question) = open.find(|(id, it)| it.input_id(id) == wanted).ok_or_else(answered)?;
         let (id, question) = (id.clone(), question.clone());

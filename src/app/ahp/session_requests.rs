@@ -5,7 +5,6 @@ use ahp::ahp_types::{
     common::JsonObject,
     errors::ahp_error_codes as codes,
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -15,11 +14,10 @@ use super::{
     config,
     content::place_of,
     hosted_session::{HostedSession, SessionStage},
-    hub_requests::{HubRequest, ListPage, WaitingClient},
+    hub_requests::{HubOutcome, HubRequest, ListPage, WaitingClient},
     messages::path_of,
     time, with_members,
 };
-use crate::wire::jsonrpc::message::RpcError;
 
 impl ListPage {
     /// Of the client's params; a cursor of the host's is `SKIP:AGENTS-CURSOR`.
@@ -50,7 +48,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn follow_list(&mut self, asker: &WaitingClient, page: &ListPage, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_list(&mut self, asker: &WaitingClient, page: &ListPage, outcome: HubOutcome) {
         let list = match outcome {
             Ok(it) => it,
             Err(it) => return self.refuse(asker, &ClientRefusal::of_agent(&it)),
@@ -71,8 +69,7 @@ impl AhpHost {
     }
 
     pub(super) fn create_session(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
-        let params =
-            CreateSessionParams::deserialize(call.params).map_err(|it| ClientRefusal::params(&it.to_string()))?;
+        let params: CreateSessionParams = call.read()?;
         let Some(Channel::Session(session)) = Channel::read(&params.channel) else {
             return Err(ClientRefusal::params("channel is ahp-session:/ID, with letters, digits, - and _ in the ID"));
         };
@@ -106,7 +103,7 @@ impl AhpHost {
         asker: WaitingClient,
         session: String,
         config: Option<JsonObject>,
-        outcome: Result<Value, RpcError>,
+        outcome: HubOutcome,
     ) {
         let answer = match outcome {
             Ok(it) => it,
@@ -132,7 +129,7 @@ impl AhpHost {
         }
     }
 
-    pub(super) fn follow_configure(&mut self, asker: WaitingClient, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_configure(&mut self, asker: WaitingClient, session: &str, outcome: HubOutcome) {
         match outcome {
             Ok(answer) => {
                 self.take_options(session, &answer);
@@ -171,7 +168,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn follow_dispose(&mut self, asker: &WaitingClient, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_dispose(&mut self, asker: &WaitingClient, session: &str, outcome: HubOutcome) {
         if let Err(it) = outcome {
             return self.refuse(asker, &ClientRefusal::of_agent(&it));
         }
@@ -198,12 +195,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn follow_resolve(
-        &mut self,
-        asker: &WaitingClient,
-        wanted: Option<Value>,
-        outcome: Result<Value, RpcError>,
-    ) {
+    pub(super) fn follow_resolve(&mut self, asker: &WaitingClient, wanted: Option<Value>, outcome: HubOutcome) {
         match outcome {
             Ok(answer) => {
                 let options = config::read_options(&answer).unwrap_or_default();

@@ -16,11 +16,11 @@ use ahp::{
     },
     reducers::{self, ReduceOutcome},
 };
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     AhpHost, AhpOutput,
+    actions::not_for_clients,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall},
     command_marks::{CommandMarks, TerminalPart},
@@ -46,8 +46,7 @@ pub struct HostedTerminal {
 
 impl AhpHost {
     pub(super) fn create_terminal(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
-        let params = CreateTerminalParams::deserialize(call.params);
-        let params = params.map_err(|it| ClientRefusal::params(&it.to_string()))?;
+        let params: CreateTerminalParams = call.read()?;
         if !self.settings.is_user {
             let why = "only the user has terminals; ask the agent to run commands";
             return Err(ClientRefusal::new(codes::PERMISSION_DENIED, why));
@@ -151,7 +150,7 @@ impl AhpHost {
                 }
             }
             StateAction::TerminalTitleChanged(_) | StateAction::TerminalCleared(_) => (),
-            _ => return Err("castor does not take this action from clients".to_owned()),
+            _ => return Err(not_for_clients()),
         }
         let is_listed = matches!(action, StateAction::TerminalClaimed(_) | StateAction::TerminalTitleChanged(_));
         self.emit_terminal(id, action, Some(origin));
@@ -189,8 +188,7 @@ impl AhpHost {
     fn emit_terminal(&mut self, id: &str, action: StateAction, origin: Option<ActionOrigin>) {
         let Some(terminal) = self.work.terminals.get_mut(id) else { return };
         if reducers::apply_action_to_terminal(&mut terminal.state, &action) == ReduceOutcome::Applied {
-            let envelope = self.action_log.envelope(Channel::Terminal(id.to_owned()), action, origin);
-            self.broadcast(&envelope.0, "action", &envelope.1);
+            self.send_action(Channel::Terminal(id.to_owned()), action, origin);
         }
     }
 

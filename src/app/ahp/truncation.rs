@@ -4,21 +4,20 @@ use ahp::ahp_types::{
     actions::{ChatTruncatedAction, StateAction},
     state::Turn,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     AhpHost,
     hosted_session::{HostedSession, Tree, TreeAction},
-    hub_requests::{HubRequest, WantedCut},
+    hub_requests::{HubOutcome, HubRequest, WantedCut},
     messages::command_of,
 };
-use crate::wire::jsonrpc::message::RpcError;
 
 impl AhpHost {
     /// A client cuts the conversation behind a turn. The agent knows messages, so these are read first.
     pub(super) fn truncate(&mut self, from: u64, session: &str, action: ChatTruncatedAction, act: TreeAction) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 || hosted.turn.user_messages.is_some() {
+        if hosted.is_busy() || hosted.turn.user_messages.is_some() {
             return self.reject(from, session, act, "a turn runs; cancel it first");
         }
         let turns = &hosted.trees.chat.turns;
@@ -39,7 +38,7 @@ impl AhpHost {
         self.ask_hub(request, "_castor/session/attach", &json!({ "sessionId": session, "history": true }));
     }
 
-    pub(super) fn follow_find_cut(&mut self, session: &str, cut: WantedCut, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_find_cut(&mut self, session: &str, cut: WantedCut, outcome: HubOutcome) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         let messages = hosted.turn.user_messages.take().unwrap_or_default();
         let first = hosted.first_message_behind(cut.n_kept, &messages);
@@ -60,7 +59,7 @@ impl AhpHost {
     pub(super) fn note_rewound(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         hosted.turn.is_stale = true;
-        if hosted.active_turn().is_none() && hosted.turn.n_cancelled == 0 {
+        if !hosted.is_busy() {
             self.read_history_anew(session);
         }
     }
@@ -75,7 +74,7 @@ impl AhpHost {
     }
 
     /// Turns of which the message is gone are gone.
-    pub(super) fn follow_read_anew(&mut self, session: &str, outcome: Result<Value, RpcError>) {
+    pub(super) fn follow_read_anew(&mut self, session: &str, outcome: HubOutcome) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         let messages = hosted.turn.user_messages.take().unwrap_or_default();
         if outcome.is_err() || hosted.active_turn().is_some() {

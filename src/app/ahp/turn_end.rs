@@ -86,7 +86,7 @@ impl AhpHost {
     /// What waits for the end of a turn.
     fn follow_end(&mut self, session: &str) {
         let Some(hosted) = self.sessions.get(session) else { return };
-        if hosted.active_turn().is_none() && hosted.turn.n_cancelled == 0 && hosted.stage == SessionStage::Open {
+        if !hosted.is_busy() && hosted.stage == SessionStage::Open {
             if hosted.turn.is_stale {
                 self.read_history_anew(session);
             }

@@ -58,7 +58,7 @@ impl AhpHost {
         origin: ActionOrigin,
     ) -> Result<(), String> {
         let now = self.now_ms;
-        let Some(hosted) = self.sessions.get_mut(session) else { return Err("there is no such chat".to_owned()) };
+        let hosted = self.hosted(session)?;
         if hosted.active_turn().is_some() {
             return Err("a turn runs; queue the message, or cancel the turn".to_owned());
         }
@@ -85,8 +85,8 @@ impl AhpHost {
         action: ChatTurnResumeAction,
         origin: ActionOrigin,
     ) -> Result<(), String> {
-        let Some(hosted) = self.sessions.get_mut(session) else { return Err("there is no such chat".to_owned()) };
-        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 || !hosted.turn.other_prompts.is_empty() {
+        let hosted = self.hosted(session)?;
+        if hosted.is_busy() || !hosted.turn.other_prompts.is_empty() {
             return Err("a turn runs already".to_owned());
         }
         let turn = action.turn_id.clone();
@@ -107,7 +107,7 @@ impl AhpHost {
     pub(super) fn start_waiting(&mut self, session: &str) {
         let now = self.now_ms;
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        if hosted.active_turn().is_some() || hosted.turn.n_cancelled > 0 {
+        if hosted.is_busy() {
             return;
         }
         let Some((id, message, is_running)) = hosted.next_waiting() else { return };
@@ -172,7 +172,7 @@ impl AhpHost {
     /// Why it cannot, in words.
     pub(super) fn cancel_turn(&mut self, session: &str, turn: &str, origin: ActionOrigin) -> Result<(), String> {
         let now = self.now_ms;
-        let Some(hosted) = self.sessions.get_mut(session) else { return Err("there is no such chat".to_owned()) };
+        let hosted = self.hosted(session)?;
         if hosted.active_turn() != Some(turn) {
             return Err("that turn does not run".to_owned());
         }

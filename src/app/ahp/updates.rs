@@ -133,7 +133,7 @@ impl HostedSession {
     fn take_other_prompt(&mut self, message: Message, now_ms: u64) -> Vec<TreeAction> {
         let id = self.next_turn_id(now_ms);
         self.turn.other_prompts.push_back(id.clone());
-        if self.active_turn().is_none() && self.turn.n_cancelled == 0 {
+        if !self.is_busy() {
             return vec![self.begin_turn((id, message), None, now_ms)];
         }
         let action = json!({ "type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message });

@@ -9,7 +9,7 @@ use super::{
     call, is_question, prompt, say, script, verb,
 };
 
-pub fn touch(file: &str) -> Value {
+fn touch(file: &str) -> Value {
     call("run_shell_command", json!({"command": format!("echo x > {file}")}))
 }
 

@@ -6,8 +6,12 @@ use serde_json::{Value, json};
 use super::{
     Server,
     ahp_client::{AhpSocket, chat, turn_started},
-    ahp_host::{confirmed, is_pending, last_call, touch},
-    say, script,
+    ahp_host::{confirmed, is_pending, last_call},
+    call, say, script,
+};
+use crate::{
+    client::Sandbox,
+    model_server::{ModelServer, says},
 };
 
 /// One answer, which the model gives only to a request that has all of this.
@@ -28,9 +32,10 @@ fn message(attachments: &Value) -> Value {
 
 #[test]
 fn text_attachments_reach_the_model() {
-    let words =
-        ["notes.md", "embedded wörds", "words of the client", "a.txt", "lines 2 to 3 of /tmp/b.txt", "fix this"];
-    let server = Server::start(&wants(&words, "Read."), &[]);
+    let model = ModelServer::answering(|_| Some(says("Read.")));
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
+    let server = Server::start_in(sandbox, &[]);
     let mut one = AhpSocket::begin(&server, "one");
     one.create(&server, "s", json!({}));
     let notes = "ahp-session:/s/annotations";
@@ -53,6 +58,10 @@ fn text_attachments_reach_the_model() {
     one.until_turns("s", 1);
     assert_eq!(one.said("s", 0), "Read.", "{:?}", one.chat("s").turns[0]);
     one.check_chat("s");
+    let asked = model.asked().into_iter().find(|it| it.body.contains("\"look\"")).unwrap().body;
+    let words =
+        ["/notes.md", "embedded wörds", "words of the client", "/tmp/a.txt", "lines 2 to 3 of /tmp/b.txt", "fix this"];
+    words.iter().for_each(|it| assert!(asked.contains(it), "{it}: {asked}"));
 }
 
 #[test]
@@ -84,8 +93,8 @@ fn attachments_that_cannot_be_read_are_refused() {
     assert_eq!(one.said("s", 0), "Hi.");
 }
 
-fn edited(call: &Value, command: &str) -> Value {
-    let mut action = confirmed("t1", call, true);
+fn edited(asked: &Value, command: &str) -> Value {
+    let mut action = confirmed("t1", asked, true);
     action["editedToolInput"] = json!(json!({ "command": command }).to_string());
     action
 }
@@ -93,26 +102,30 @@ fn edited(call: &Value, command: &str) -> Value {
 #[test]
 fn a_call_runs_with_the_input_that_a_client_changed() {
     let told = "The user changed the arguments of this call to";
-    let server = Server::start(&(script(&[vec![touch("made")]]) + &wants(&[told, "echo x > other"], "Done.")), &[]);
+    let server = Server::start(
+        &(script(&[vec![call("run_shell_command", json!({"command": "touch made"}))]])
+            + &wants(&[told, "touch other"], "Done.")),
+        &[],
+    );
     let mut one = AhpSocket::begin(&server, "one");
     one.create(&server, "s", json!({}));
     one.prompt("s", "t1", "go");
     one.until(|it| is_pending(it, "s"));
-    let call = last_call(&one, "s");
-    assert_eq!(call["editable"], true);
-    let mut odd = edited(&call, "");
+    let asked = last_call(&one, "s");
+    assert_eq!(asked["editable"], true);
+    let mut odd = edited(&asked, "");
     odd["editedToolInput"] = json!("echo");
     one.dispatch(&chat("s"), odd);
-    let mut lasting = edited(&call, "echo x > other");
+    let mut lasting = edited(&asked, "touch other");
     lasting["selectedOptionId"] = json!("allow_session");
     one.dispatch(&chat("s"), lasting);
     one.until(|it| it.rejections.len() == 2);
     assert!(one.rejections[0].contains("no JSON object") && one.rejections[1].contains("allowed once"));
-    one.dispatch(&chat("s"), edited(&call, "echo x > other"));
+    one.dispatch(&chat("s"), edited(&asked, "touch other"));
     one.until_turns("s", 1);
     assert_eq!(one.said("s", 0), "Done.", "{:?}", one.chat("s").turns[0]);
     let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
-    assert_eq!(turn["responseParts"][0]["toolCall"]["toolInput"], r#"{"command":"echo x > other"}"#);
+    assert_eq!(turn["responseParts"][0]["toolCall"]["toolInput"], r#"{"command":"touch other"}"#);
     one.check_chat("s");
     let made = |name: &str| server.sandbox.workspace().join(name).exists();
     assert!(made("other") && !made("made"));
@@ -120,19 +133,22 @@ fn a_call_runs_with_the_input_that_a_client_changed() {
 
 #[test]
 fn changed_input_that_policy_has_more_to_say_of_is_asked_about_again() {
-    let server = Server::start(&script(&[vec![touch("made")], vec![say("Well.")]]), &[]);
+    let server = Server::start(
+        &script(&[vec![call("run_shell_command", json!({"command": "touch made"}))], vec![say("Well.")]]),
+        &[],
+    );
     let mut one = AhpSocket::begin(&server, "one");
     one.create(&server, "s", json!({}));
     one.prompt("s", "t1", "go");
     one.until(|it| is_pending(it, "s"));
-    let call = last_call(&one, "s");
-    one.dispatch(&chat("s"), edited(&call, "rm -rf ../beside"));
+    let asked = last_call(&one, "s");
+    one.dispatch(&chat("s"), edited(&asked, "rm -rf ../beside"));
     // It was confirmed, and waits again.
     one.until(|it| !is_pending(it, "s"));
     one.until(|it| is_pending(it, "s"));
     let again = last_call(&one, "s");
     assert_eq!(again["toolInput"], r#"{"command":"rm -rf ../beside"}"#);
-    assert_ne!(again["confirmationTitle"], call["confirmationTitle"], "policy has another reason");
+    assert_ne!(again["confirmationTitle"], asked["confirmationTitle"], "policy has another reason");
     one.dispatch(&chat("s"), confirmed("t1", &again, false));
     one.until_turns("s", 1);
     let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
