@@ -1,4 +1,4 @@
-//! What a session has of files and servers, as customizations: MCP servers, commands, skills, extensions; and their switches.
+//! MCP servers, commands, skills and extensions of a session as customizations, which clients see and switch.
 
 use ahp::ahp_types::{
     actions::{ActionOrigin, SessionCustomizationUpdatedAction, StateAction},

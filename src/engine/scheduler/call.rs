@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{edited_args::EditedApproval, server_login::ServerLogin};
+use super::server_login::ServerLogin;
 use crate::{
     base::{
         check::CheckFinding,
@@ -183,6 +183,14 @@ pub struct CallHookEffects {
     pub changed_args: Vec<String>,
     /// Calls that they had made in its place.
     pub(super) n_tails: u8,
+}
+
+/// What the user said yes to in their own words, and what the question had said of the call.
+#[derive(Debug)]
+pub struct EditedApproval {
+    pub args: Value,
+    pub reasons: Option<String>,
+    pub grant: SandboxGrant,
 }
 
 /// What others said of a call.

@@ -2,19 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{call::Call, display::first_display, plan_review::resolve_plan_path, toolbox::CallContext};
+use super::{
+    call::{Call, EditedApproval},
+    display::first_display,
+    plan_review::resolve_plan_path,
+    toolbox::CallContext,
+};
 use crate::base::{
     sandbox::SandboxGrant,
     tool::{ToolError, ToolOutput},
 };
-
-/// What the user said yes to in their own words, and what the question had said of the call.
-#[derive(Debug)]
-pub struct EditedApproval {
-    args: Value,
-    reasons: Option<String>,
-    grant: SandboxGrant,
-}
 
 impl Call {
     /// The model learns what ran in place of what it asked for.

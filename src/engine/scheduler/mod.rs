@@ -377,8 +377,7 @@ impl Scheduler {
                 call.allow();
             }
             Answer::Reject => {
-                let output = denials::refused(call.ask_reason.as_deref());
-                call.end(cx.step, output);
+                call.end(cx.step, denials::refused(call.ask_reason.as_deref()));
                 self.cancel_waiting(cx.step);
             }
             Answer::Unable

@@ -222,13 +222,12 @@ impl World {
 
     /// Whatever the question was: clients may say anything.
     fn user(&mut self) -> Answer {
-        let trust = |it: TrustChoice| Map::from_iter([(TrustChoice::FIELD.to_owned(), json!(it.as_str()))]);
-        let intent = |it: Intent| Map::from_iter([(Intent::FIELD.to_owned(), json!(it.as_str()))]);
+        let field = |name: &str, value: &str| Map::from_iter([(name.to_owned(), json!(value))]);
         match self.dice(17) {
-            16 => Answer::AllowEdited { args: Map::from_iter([("file_path".to_owned(), json!("other.txt"))]) },
-            12.. => Answer::Accepted { content: intent(Intent::ALL[self.dice(5) as usize]) },
-            10 => Answer::Accepted { content: trust(TrustChoice::Folder) },
-            11 => Answer::Accepted { content: trust(TrustChoice::Never) },
+            16 => Answer::AllowEdited { args: field("file_path", "other.txt") },
+            12.. => Answer::Accepted { content: field(Intent::FIELD, Intent::ALL[self.dice(5) as usize].as_str()) },
+            10 => Answer::Accepted { content: field(TrustChoice::FIELD, TrustChoice::Folder.as_str()) },
+            11 => Answer::Accepted { content: field(TrustChoice::FIELD, TrustChoice::Never.as_str()) },
             0 => Answer::AllowOnce,
             1 => Answer::AllowSession,
             2 => Answer::Reject,

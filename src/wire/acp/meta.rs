@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    host_tools::HostToolsParam, intercept::InterceptorParam, permission::QuestionAnswerMeta, policy::ClientPolicyParam,
-    prompt_options::PromptOptionsParams,
+    host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
+    prompt_options::PromptOptionsParams, question_answer::QuestionAnswerMeta,
 };
 use crate::base::{
     host_tools::{HostExecution, HostTool},

@@ -36,6 +36,7 @@ mod plans;
 pub mod policy;
 pub mod prompt_options;
 pub mod providers;
+pub mod question_answer;
 pub mod quota;
 mod replay;
 mod reported_calls;

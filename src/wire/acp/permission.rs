@@ -4,8 +4,7 @@ use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
-use schemars::JsonSchema;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     base::{
@@ -16,6 +15,7 @@ use crate::{
     },
     wire::acp::{
         meta::{OwnQuestionMeta, QuestionMeta},
+        question_answer::QuestionAnswerMeta,
         session::wire_id,
         tool_calls,
     },
@@ -79,31 +79,15 @@ pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     }
 }
 
-/// Of the answer to a question about a call.
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "read leniently, member by member")]
-pub(super) struct QuestionAnswerMeta {
-    castor: Option<OwnQuestionAnswerMeta>,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "read leniently, member by member")]
-pub(super) struct OwnQuestionAnswerMeta {
-    /// With the option `allow_once`: all arguments of the call, in place of the model's. castor decides about it anew,
-    /// and asks again if there is something new to ask.
-    input: Option<Map<String, Value>>,
-}
-
 /// What the client's result means. Whatever is not an answer to the question means that it could not be asked.
 pub fn answer(result: &RawValue) -> Answer {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(result.get()) else { return Answer::Unable };
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Answer::Cancelled,
         RequestPermissionOutcome::Selected(it) => match &*it.option_id.0 {
-            ALLOW_ONCE => match response.meta.as_ref().and_then(|it| it.get("castor")?.get("input")) {
-                None => Answer::AllowOnce,
-                Some(Value::Object(args)) => Answer::AllowEdited { args: args.clone() },
-                Some(_) => Answer::Unable,
+            ALLOW_ONCE => match QuestionAnswerMeta::read(response.meta) {
+                Some(it) => it.input().map_or(Answer::AllowOnce, |args| Answer::AllowEdited { args }),
+                None => Answer::Unable,
             },
             ALLOW_SESSION => Answer::AllowSession,
             ALLOW_SAVE => Answer::AllowAlways,
