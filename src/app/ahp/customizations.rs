@@ -204,7 +204,7 @@ fn extension(it: &Value) -> Option<Value> {
         why => json!({ "kind": "error", "message": why }),
     };
     Some(json!({
-        "type": "plugin", "id": format!("{EXTENSION}{name}"), "uri": format!("{EXTENSION}:/{name}"), "name": name,
+        "type": "plugin", "id": format!("{EXTENSION}{name}"), "uri": format!("castor-extension:/{name}"), "name": name,
         "version": it.get("version"), "load": load, "_meta": { "castor": { "brings": it.get("brings") } },
     }))
 }

@@ -8,10 +8,7 @@ use super::{
     plan_review::resolve_plan_path,
     toolbox::CallContext,
 };
-use crate::base::{
-    sandbox::SandboxGrant,
-    tool::{ToolError, ToolOutput},
-};
+use crate::base::tool::{ToolError, ToolOutput};
 
 impl Call {
     /// The model learns what ran in place of what it asked for.

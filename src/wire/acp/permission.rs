@@ -53,6 +53,8 @@ const REJECT: &str = "reject_once";
 pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     let reason = asked.reason.map(|it| Display::Text { text: it.to_owned() });
     let content: Vec<_> = reason.as_ref().into_iter().chain(asked.display).map(tool_calls::display_content).collect();
+    // What the client does not see whole it cannot change.
+    let is_editable = asked.is_editable && tool_calls::limit_raw(asked.args).is_some();
     let fields = ToolCallUpdateFields::new()
         .title(tool_calls::title(asked.kind, asked.title))
         .kind(tool_calls::kind(asked.kind))
@@ -70,7 +72,7 @@ pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     options.push(option(REJECT, "Reject", PermissionOptionKind::RejectOnce));
     let call = ToolCallUpdate::new(asked.call.as_str().to_owned(), fields);
     let request = RequestPermissionRequest::new(wire_id(asked.session), call, options);
-    match asked.is_editable {
+    match is_editable {
         true => {
             let castor = OwnQuestionMeta { agent: None, auth_required: None, editable: Some(true) };
             request.meta(QuestionMeta { castor, terminal_auth: None }.into_map())
