@@ -28,11 +28,11 @@ impl Call {
         self.run_before_hooks(cx);
     }
 
-    /// The yes holds where there is nothing to ask that the user had not read. A link, or another reason of policy, is a
-    /// question of its own.
+    /// The yes holds where there is nothing to ask that the user had not read. A place out of the folders, a link, or
+    /// another reason of policy is a question of its own.
     pub(super) fn is_approved_as_edited(&mut self) -> bool {
         let Some(yes) = self.edited.take() else { return false };
-        let is_linked = self.places.iter().any(|it| it.path != it.real);
-        !is_linked && yes.args == self.call.args && yes.reasons == self.reasons() && yes.grant == self.grant_if_allowed
+        let leads_away = self.places.iter().any(|it| !it.in_roots || it.path != it.real);
+        !leads_away && yes.args == self.call.args && yes.reasons == self.reasons() && yes.grant == self.grant_if_allowed
     }
 }

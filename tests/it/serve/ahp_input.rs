@@ -132,7 +132,7 @@ fn a_call_runs_with_the_input_that_a_client_changed() {
 }
 
 #[test]
-fn changed_input_that_policy_has_more_to_say_of_is_asked_about_again() {
+fn changed_input_that_leads_out_of_the_folders_is_asked_about_again() {
     let server = Server::start(
         &script(&[vec![call("run_shell_command", json!({"command": "touch made"}))], vec![say("Well.")]]),
         &[],
@@ -148,7 +148,6 @@ fn changed_input_that_policy_has_more_to_say_of_is_asked_about_again() {
     one.until(|it| is_pending(it, "s"));
     let again = last_call(&one, "s");
     assert_eq!(again["toolInput"], r#"{"command":"rm -rf ../beside"}"#);
-    assert_ne!(again["confirmationTitle"], asked["confirmationTitle"], "policy has another reason");
     one.dispatch(&chat("s"), confirmed("t1", &again, false));
     one.until_turns("s", 1);
     let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
