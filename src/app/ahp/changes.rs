@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     AhpHost,
     channel::Channel,
-    client_requests::{ClientRefusal, HostCall},
+    client_requests::{ClientRefusal, HostCall, RequestOutcome},
     hosted_session::{HostedSession, Tree, TreeAction, Trees},
     hub_requests::{HubOutcome, HubRequest, WaitingClient},
     messages::{file_uri, path_of},
@@ -114,7 +114,7 @@ impl AhpHost {
         self.ask_hub(HubRequest::Nothing, "_castor/session/state", &params);
     }
 
-    pub(super) fn invoke_operation(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn invoke_operation(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let params: InvokeChangesetOperationParams = call.read()?;
         let channel = Channel::read(&params.channel);
         let session = match &channel {

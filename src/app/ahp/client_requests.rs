@@ -88,7 +88,10 @@ impl ClientRefusal {
     }
 }
 
-type Route = fn(&mut AhpHost, HostCall<'_>) -> Result<(), ClientRefusal>;
+/// It is answered, now or later; or why it is refused.
+pub type RequestOutcome = Result<(), ClientRefusal>;
+
+type Route = fn(&mut AhpHost, HostCall<'_>) -> RequestOutcome;
 
 /// Each answers by itself, or returns why it does not.
 const ROUTES: &[(&str, Route)] = &[

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     AhpHost,
     channel::Channel,
-    client_requests::{ClientRefusal, HostCall},
+    client_requests::{ClientRefusal, HostCall, RequestOutcome},
     hosted_session::{SessionStage, TreeAction},
     hub_requests::{HubRequest, WaitingClient},
     messages::{SHELL_PREFIX, file_uri},
@@ -51,7 +51,7 @@ enum Purpose {
 }
 
 impl AhpHost {
-    pub(super) fn initialize(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn initialize(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let params = call.params;
         let offered: Vec<String> = serde_json::from_value(params["protocolVersions"].clone()).unwrap_or_default();
         let version = version::negotiate_protocol_version(&offered).map_err(|it| ClientRefusal::params(&it))?;
@@ -64,7 +64,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn reconnect(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn reconnect(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let id = call.text("clientId")?;
         let last_seen = call.params["lastSeenServerSeq"].as_u64();
         let last_seen = last_seen.ok_or_else(|| ClientRefusal::params("lastSeenServerSeq is a whole number"))?;
@@ -82,7 +82,7 @@ impl AhpHost {
         client.id = Some(id);
     }
 
-    pub(super) fn subscribe(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn subscribe(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let uri = call.text("channel")?;
         if Channel::read(&uri).is_none() {
             return Err(ClientRefusal::no_channel(&uri));

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     AhpHost,
     channel::Channel,
-    client_requests::{ClientRefusal, HostCall},
+    client_requests::{ClientRefusal, HostCall, RequestOutcome},
     config::HostedCommand,
     file_requests::FileJob,
     hub_requests::WaitingClient,
@@ -20,7 +20,7 @@ use crate::base::root_files::{FileAct, FileAnswer, FileOrder, FileTrouble};
 const MAX_ITEMS: usize = 50;
 
 impl AhpHost {
-    pub(super) fn complete_message(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn complete_message(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let uri = call.text("channel")?;
         let channel = Channel::read(&uri);
         let hosted = channel.as_ref().and_then(Channel::session).and_then(|it| self.sessions.get(it));

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{
     AhpHost, AhpOutput,
     channel::Channel,
-    client_requests::{ClientRefusal, HostCall},
+    client_requests::{ClientRefusal, HostCall, RequestOutcome},
     hub_requests::WaitingClient,
     machine::MachineOrder,
     messages::{file_uri, path_of},
@@ -67,21 +67,19 @@ pub struct ResourceWatch {
     since_ms: u64,
 }
 
-type Route = Result<(), ClientRefusal>;
-
 impl AhpHost {
-    pub(super) fn read_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn read_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         match call.params["uri"].as_str().is_some_and(|it| it.starts_with("file:")) {
             true => self.ask_file(&call, FileAct::Read),
             false => self.read_content(call),
         }
     }
 
-    pub(super) fn list_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn list_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         self.ask_file(&call, FileAct::List)
     }
 
-    pub(super) fn resolve_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn resolve_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         if call.params["uri"].as_str().is_some_and(|it| it.starts_with(OWN_URI)) {
             return Err(ClientRefusal::new(codes::NOT_FOUND, "this is in no folder: castor has it of several places"));
         }
@@ -89,7 +87,7 @@ impl AhpHost {
         self.ask_file(&call, FileAct::Resolve { follows })
     }
 
-    pub(super) fn write_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn write_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let params: ResourceWriteParams = call.read()?;
         let bytes = match params.encoding {
             ContentEncoding::Utf8 => params.data.into_bytes(),
@@ -108,27 +106,27 @@ impl AhpHost {
         self.ask_file(&call, FileAct::Write(FileWrite { bytes, place, position, is_new, etag: params.if_match }))
     }
 
-    pub(super) fn make_resource_folder(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn make_resource_folder(&mut self, call: HostCall<'_>) -> RequestOutcome {
         self.ask_file(&call, FileAct::MakeFolder)
     }
 
-    pub(super) fn delete_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn delete_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let recursive = call.params["recursive"] == Value::Bool(true);
         self.ask_file(&call, FileAct::Delete { recursive })
     }
 
-    pub(super) fn move_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn move_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let (to, replaces) = destination(&call)?;
         self.ask_file(&call, FileAct::Move { to, replaces })
     }
 
-    pub(super) fn copy_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn copy_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let (to, replaces) = destination(&call)?;
         self.ask_file(&call, FileAct::Copy { to, replaces })
     }
 
     /// Access is a matter of the roots and the principal: nobody is asked.
-    pub(super) fn request_resource(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn request_resource(&mut self, call: HostCall<'_>) -> RequestOutcome {
         if call.params["write"] == Value::Bool(true) {
             self.check_writes()?;
         }
@@ -138,7 +136,7 @@ impl AhpHost {
         Ok(())
     }
 
-    fn ask_file(&mut self, call: &HostCall<'_>, act: FileAct) -> Route {
+    fn ask_file(&mut self, call: &HostCall<'_>, act: FileAct) -> RequestOutcome {
         if !matches!(act, FileAct::Read | FileAct::List | FileAct::Resolve { .. }) {
             self.check_writes()?;
         }
@@ -149,7 +147,7 @@ impl AhpHost {
     }
 
     /// The agents of other principals are held by a sandbox, and this host is not: it changes nothing for them.
-    fn check_writes(&self) -> Route {
+    fn check_writes(&self) -> RequestOutcome {
         match self.settings.is_user {
             true => Ok(()),
             false => Err(ClientRefusal::new(codes::PERMISSION_DENIED, "only the user changes files; ask the agent")),
@@ -193,7 +191,7 @@ impl AhpHost {
         }
     }
 
-    pub(super) fn create_watch(&mut self, call: HostCall<'_>) -> Route {
+    pub(super) fn create_watch(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let params: CreateResourceWatchParams = call.read()?;
         if self.work.watches.len() >= MAX_WATCHES {
             return Err(ClientRefusal::new(rpc::INVALID_REQUEST, "too many watches are open"));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     AhpHost,
     channel::{Channel, PROVIDER},
-    client_requests::{ClientRefusal, HostCall},
+    client_requests::{ClientRefusal, HostCall, RequestOutcome},
     config,
     content::place_of,
     hosted_session::{HostedSession, SessionStage},
@@ -40,7 +40,7 @@ impl ListPage {
 }
 
 impl AhpHost {
-    pub(super) fn list_sessions(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn list_sessions(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let page = ListPage::read(call.params)?;
         let params =
             with_members(json!({ "archived": "include" }), [("cursor", page.cursor.as_ref().map(|it| json!(it)))]);
@@ -68,7 +68,7 @@ impl AhpHost {
         rows
     }
 
-    pub(super) fn create_session(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn create_session(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let params: CreateSessionParams = call.read()?;
         let Some(Channel::Session(session)) = Channel::read(&params.channel) else {
             return Err(ClientRefusal::params("channel is ahp-session:/ID, with letters, digits, - and _ in the ID"));
@@ -155,7 +155,7 @@ impl AhpHost {
     }
 
     /// A session of which something was said is archived, and can be had back; an empty one is deleted.
-    pub(super) fn dispose_session(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn dispose_session(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let uri = call.text("channel")?;
         let Some(Channel::Session(session)) = Channel::read(&uri) else { return Err(ClientRefusal::no_channel(&uri)) };
         let is_empty = self
@@ -184,7 +184,7 @@ impl AhpHost {
         }
     }
 
-    pub(super) fn resolve_config(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn resolve_config(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let cwd = match call.params["workingDirectory"].as_str() {
             Some(uri) => path_of(uri).ok_or_else(|| ClientRefusal::params("workingDirectory is a file: URI"))?,
             None => self.settings.folder.clone(),
@@ -207,13 +207,13 @@ impl AhpHost {
     }
 
     /// All values are in the schema.
-    pub(super) fn complete_config(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn complete_config(&mut self, call: HostCall<'_>) -> RequestOutcome {
         self.answer(&call.asker(), &SessionConfigCompletionsResult { items: Vec::new() });
         Ok(())
     }
 
     /// All turns are in the state already.
-    pub(super) fn fetch_turns(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn fetch_turns(&mut self, call: HostCall<'_>) -> RequestOutcome {
         if call.params["cursor"].is_string() {
             return Err(ClientRefusal::params("there is no such cursor: all turns are in the chat's state"));
         }
@@ -222,7 +222,7 @@ impl AhpHost {
     }
 
     /// What the trees name by a URI of the host's own.
-    pub(super) fn read_content(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn read_content(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let uri = call.text("uri")?;
         let found = place_of(&uri).and_then(|(session, number)| self.sessions.get(session)?.contents.read(number));
         let missing = "there is no such content, or it is kept no longer";

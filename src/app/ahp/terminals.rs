@@ -22,7 +22,7 @@ use super::{
     AhpHost, AhpOutput,
     actions::not_for_clients,
     channel::Channel,
-    client_requests::{ClientRefusal, HostCall},
+    client_requests::{ClientRefusal, HostCall, RequestOutcome},
     command_marks::{CommandMarks, TerminalPart},
     machine::{MachineOrder, TerminalEvent, TerminalOrder},
     messages::{file_uri, path_of},
@@ -45,7 +45,7 @@ pub struct HostedTerminal {
 }
 
 impl AhpHost {
-    pub(super) fn create_terminal(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn create_terminal(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let params: CreateTerminalParams = call.read()?;
         if !self.settings.is_user {
             let why = "only the user has terminals; ask the agent to run commands";
@@ -87,7 +87,7 @@ impl AhpHost {
         Ok(())
     }
 
-    pub(super) fn dispose_terminal(&mut self, call: HostCall<'_>) -> Result<(), ClientRefusal> {
+    pub(super) fn dispose_terminal(&mut self, call: HostCall<'_>) -> RequestOutcome {
         let uri = call.text("channel")?;
         let id = match Channel::read(&uri) {
             Some(Channel::Terminal(id)) if self.work.terminals.contains_key(&id) => id,
