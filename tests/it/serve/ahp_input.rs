@@ -93,9 +93,9 @@ fn attachments_that_cannot_be_read_are_refused() {
     assert_eq!(one.said("s", 0), "Hi.");
 }
 
-fn edited(asked: &Value, command: &str) -> Value {
+fn edited(asked: &Value, input: &Value) -> Value {
     let mut action = confirmed("t1", asked, true);
-    action["editedToolInput"] = json!(json!({ "command": command }).to_string());
+    action["editedToolInput"] = json!(input.to_string());
     action
 }
 
@@ -113,15 +113,15 @@ fn a_call_runs_with_the_input_that_a_client_changed() {
     one.until(|it| is_pending(it, "s"));
     let asked = last_call(&one, "s");
     assert_eq!(asked["editable"], true);
-    let mut odd = edited(&asked, "");
+    let mut odd = edited(&asked, &json!({}));
     odd["editedToolInput"] = json!("echo");
     one.dispatch(&chat("s"), odd);
-    let mut lasting = edited(&asked, "touch other");
+    let mut lasting = edited(&asked, &json!({ "command": "touch other" }));
     lasting["selectedOptionId"] = json!("allow_session");
     one.dispatch(&chat("s"), lasting);
     one.until(|it| it.rejections.len() == 2);
     assert!(one.rejections[0].contains("no JSON object") && one.rejections[1].contains("allowed once"));
-    one.dispatch(&chat("s"), edited(&asked, "touch other"));
+    one.dispatch(&chat("s"), edited(&asked, &json!({ "command": "touch other" })));
     one.until_turns("s", 1);
     assert_eq!(one.said("s", 0), "Done.", "{:?}", one.chat("s").turns[0]);
     let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
@@ -134,7 +134,7 @@ fn a_call_runs_with_the_input_that_a_client_changed() {
 #[test]
 fn changed_input_that_leads_out_of_the_folders_is_asked_about_again() {
     let server = Server::start(
-        &script(&[vec![call("run_shell_command", json!({"command": "touch made"}))], vec![say("Well.")]]),
+        &script(&[vec![call("write_file", json!({"file_path": "made", "content": "x"}))], vec![say("Well.")]]),
         &[],
     );
     let mut one = AhpSocket::begin(&server, "one");
@@ -142,16 +142,17 @@ fn changed_input_that_leads_out_of_the_folders_is_asked_about_again() {
     one.prompt("s", "t1", "go");
     one.until(|it| is_pending(it, "s"));
     let asked = last_call(&one, "s");
-    one.dispatch(&chat("s"), edited(&asked, "rm -rf ../beside"));
+    one.dispatch(&chat("s"), edited(&asked, &json!({ "file_path": "../beside", "content": "x" })));
     // It was confirmed, and waits again.
     one.until(|it| !is_pending(it, "s"));
     one.until(|it| is_pending(it, "s"));
     let again = last_call(&one, "s");
-    assert_eq!(again["toolInput"], r#"{"command":"rm -rf ../beside"}"#);
+    assert_eq!(again["toolInput"], r#"{"file_path":"../beside","content":"x"}"#);
     one.dispatch(&chat("s"), confirmed("t1", &again, false));
     one.until_turns("s", 1);
     let turn = serde_json::to_value(&one.chat("s").turns[0]).unwrap();
     assert_eq!(turn["responseParts"][0]["toolCall"]["status"], "cancelled", "{turn}");
     one.check_chat("s");
-    assert!(!server.sandbox.workspace().join("made").exists());
+    let workspace = server.sandbox.workspace();
+    assert!(!workspace.join("made").exists() && !workspace.join("../beside").exists());
 }
