@@ -245,8 +245,8 @@ fn reviews_of_changed_files_are_kept_over_a_restart() {
 /// Of the server `probe`, as the session shows it.
 fn probe(it: &AhpSocket) -> Value {
     let state = it.state(&session("s"));
-    let all = state["customizations"].as_array().into_iter().flatten();
-    all.filter(|it| it["type"] == "mcpServer" && it["name"] == "probe").next_back().cloned().unwrap_or_default()
+    let mut all = state["customizations"].as_array().into_iter().flatten();
+    all.find(|it| it["type"] == "mcpServer" && it["name"] == "probe").cloned().unwrap_or_default()
 }
 
 #[test]
