@@ -173,6 +173,7 @@ fn call_content(it: &Display) -> CallContent<'_> {
 pub fn answer(it: &Answer) -> &'static str {
     match it {
         Answer::AllowOnce => "allowed once",
+        Answer::AllowEdited { .. } => "allowed once, with other arguments",
         Answer::AllowSession => "allowed for the session",
         Answer::Reject => "refused",
         Answer::Cancelled => "cancelled",
