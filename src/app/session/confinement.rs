@@ -1,7 +1,5 @@
 //! Sandbox confinement of a session: from settings, trust and the system's abilities.
 
-use std::collections::HashSet;
-
 use super::host::SessionHost;
 use crate::{
     app::settings::{SandboxSettings, Settings},
@@ -113,48 +111,19 @@ pub fn for_session(
 /// What no command sees, and what none writes.
 fn default_protection(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths {
     let castor = canonical(castor.clone());
-    let home = home.map(HomeFolder::read);
+    let home = home.map(canonical);
     let mut never_written = vec![castor.clone()];
     if let Some(home) = &home {
         let names = || [".gemini", ".castor"].iter().chain(HOME_CONFIG);
-        never_written.extend(names().map(|it| home.path.join(it)));
+        never_written.extend(names().map(|it| home.join(it)));
         // Dotfiles are often links.
-        let link_targets: Vec<AbsPath> =
-            names().map(|it| home.real(it)).filter(|it| !never_written.contains(it)).collect();
-        never_written.extend(link_targets);
+        let link_targets = disk::real_paths_in(home, names()).into_iter();
+        never_written.extend(link_targets.filter(|it| !never_written.contains(it)).collect::<Vec<_>>());
     }
-    let of_home = home.iter().flat_map(|home| guarded_names::credentials().chain([".castor"]).map(|it| home.real(it)));
+    let names = || guarded_names::credentials().chain([".castor"]);
+    let of_home = home.iter().flat_map(|home| disk::real_paths_in(home, names()));
     let of_system = guarded_names::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it)).map(canonical);
     ProtectedPaths { never_written, masked: of_home.chain(of_system).chain([castor]).collect() }
-}
-
-/// More names than this in a home folder are not looked through.
-const MAX_HOME_NAMES: usize = 4096;
-
-/// The home folder. Most of what is guarded in it is not there, which one look tells, where each name took one.
-struct HomeFolder {
-    path: AbsPath,
-    /// In lower case, as a disk may find them in any; `None`: not known.
-    names: Option<HashSet<String>>,
-}
-
-impl HomeFolder {
-    fn read(path: AbsPath) -> Self {
-        let path = canonical(path);
-        let names = disk::names(path.as_path(), MAX_HOME_NAMES).ok().flatten();
-        let names = names.map(|it| it.iter().map(|it| it.to_lowercase()).collect());
-        Self { path, names }
-    }
-
-    /// The real path of what may lie in it.
-    fn real(&self, name: &str) -> AbsPath {
-        let path = self.path.join(name);
-        let first = name.split('/').next().unwrap_or(name).to_lowercase();
-        match self.names.as_ref().is_none_or(|it| it.contains(&first)) {
-            true => canonical(path),
-            false => path,
-        }
-    }
 }
 
 /// The same for tools that touch files by themselves, but for what the settings open.

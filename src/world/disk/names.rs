@@ -1,7 +1,7 @@
 //! File names apart from their contents: symlinks, hard links and stamps.
 #![allow(clippy::disallowed_methods)]
 
-use std::{fs, io};
+use std::{borrow::Borrow, collections::HashSet, fs, io};
 
 use super::{Meta, names, parallel::in_parallel};
 use crate::base::path::AbsPath;
@@ -9,6 +9,25 @@ use crate::base::path::AbsPath;
 /// Whether something has that name, also a link that leads nowhere.
 pub fn path_exists(path: &AbsPath) -> bool {
     fs::symlink_metadata(path).is_ok()
+}
+
+/// More names than this in a folder are not looked through.
+const MAX_NAMES: usize = 4096;
+
+/// The real paths of what may lie in a folder, which is a real one. Most of it is not there: that takes one look at the
+/// folder, where each name by itself takes one.
+pub fn real_paths_in<'a>(folder: &AbsPath, wanted: impl Iterator<Item: Borrow<&'a str>>) -> Vec<AbsPath> {
+    let found = names(folder.as_path(), MAX_NAMES).ok().flatten();
+    // A disk may find a name in any case.
+    let found: Option<HashSet<String>> = found.map(|it| it.iter().map(|it| it.to_lowercase()).collect());
+    let real = |name: &str| {
+        let (path, first) = (folder.join(name), name.split('/').next().unwrap_or(name));
+        match found.as_ref().is_none_or(|it| it.contains(&first.to_lowercase())) {
+            true => super::real_path(&path).unwrap_or(path),
+            false => path,
+        }
+    };
+    wanted.map(|it| real(it.borrow())).collect()
 }
 
 /// The identity of a file, whatever its names: device and number.
@@ -83,5 +102,25 @@ pub fn read_stamp(path: &AbsPath) -> Option<Stamp> {
     {
         let modified = it.modified().ok().and_then(|it| it.duration_since(std::time::UNIX_EPOCH).ok())?;
         Some(Stamp { len: it.len(), modified_ns: modified.as_nanos() as i128, id: (0, 0), changed_s: i64::MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::real_paths_in;
+    use crate::base::path::AbsPath;
+
+    #[test]
+    #[cfg(unix)]
+    fn links_in_a_folder_are_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = super::super::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        std::fs::create_dir_all(root.join("there/deep")).unwrap();
+        std::os::unix::fs::symlink(root.join("there"), root.join(".Linked")).unwrap();
+        let wanted = [".Linked/deep", ".Linked/none", "there", "missing/deep"];
+        let expected = ["there/deep", "there/none", "there", "missing/deep"].map(|it| root.join(it));
+        assert_eq!(real_paths_in(&root, wanted.iter()), expected);
+        let nowhere = root.join("nowhere");
+        assert_eq!(real_paths_in(&nowhere, ["a"].iter()), [nowhere.join("a")]);
     }
 }
