@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -35,7 +34,7 @@ use crate::{
         disk,
         mcp::{Connection, HostHandles, ServerIdentity, auth::LoginTarget},
         secrets::Env,
-        store::{self, ListCache, SessionStore},
+        store::{self, ListCache, LogSync, SessionStore},
     },
 };
 
@@ -63,7 +62,7 @@ pub enum Job {
     /// Reads castor's own rules and prices. Not answered.
     LoadTables,
     /// Makes a log durable. Not answered.
-    SyncLog(File),
+    SyncLog(LogSync),
     /// A question to a shared store for a request of the client. Answered by `StoreAnswered`.
     AskStore(Box<StoreJob>),
     /// For the list of a shared store. A chore.
@@ -169,7 +168,7 @@ pub struct EffectJob {
     /// Cancelled when the answer is no longer wanted; one that comes all the same is ignored.
     pub cancel: CancellationToken,
     /// Must be on the disk before the effect begins.
-    pub log: Option<File>,
+    pub log: Option<LogSync>,
     /// Of a call whose sub-agent has ended: its output. What is left is to find out what it changed.
     pub output: Option<Box<ToolOutput>>,
 }

@@ -15,7 +15,7 @@ pub mod threads;
 mod truncate_output;
 pub mod worker;
 
-use std::{collections::BTreeMap, fs::File, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -44,7 +44,7 @@ use crate::{
         checkpoints::Checkpoints,
         mcp::{HostHandles, ServerIdentity},
         process::Groups,
-        store::{ListCache, SessionStore, StoreError},
+        store::{ListCache, LogSync, SessionStore, StoreError},
         tools::{self, Builtin},
     },
 };
@@ -130,7 +130,7 @@ impl Tasks {
     }
 
     /// Starts what a session's engine wants done by the world. A model is asked at the end of the loop turn.
-    pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
+    pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<LogSync>) {
         let cancel = CancellationToken::new();
         let server = match &effect {
             Effect::Run { call, .. } => resources.mcp.server_of_call(call),
@@ -337,8 +337,10 @@ impl Tasks {
     }
 
     /// Makes a log durable on its own time.
-    pub fn queue_sync(&mut self, log: File) {
-        self.chores.unsynced.push(log);
+    pub fn queue_sync(&mut self, log: LogSync) {
+        if log.is_needed() {
+            self.chores.unsynced.push(log);
+        }
     }
 
     /// Starts that for all of them.

@@ -1,6 +1,5 @@
 //! Chores beside sessions, such as saving a permission, and the requests that wait for them.
 
-use std::fs::File;
 
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
@@ -8,7 +7,7 @@ use super::store_requests::{StoreRequests, WaitingRequest};
 use crate::{
     app::server::event::Event,
     base::path::AbsPath,
-    world::{disk, workspace::Warning},
+    world::{disk, store::LogSync, workspace::Warning},
 };
 
 /// What is under way.
@@ -23,7 +22,7 @@ pub struct PendingChores {
     /// Messages that a shared store is asked for.
     pub store: StoreRequests,
     /// Logs of turns that are over, which the client is told of first.
-    pub unsynced: Vec<File>,
+    pub unsynced: Vec<LogSync>,
 }
 
 impl PendingChores {

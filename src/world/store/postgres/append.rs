@@ -1,6 +1,7 @@
 //! Appends to logs in Postgres: what waits is one statement, which takes each log's part once or not at all.
 //!
-//! A log that another transaction has locked is passed over and tried again: it holds up no other one.
+//! A log that another transaction has locked is passed over and tried again: it holds up no other one. Commits do not wait
+//! for the database's disk: `unflushed` has what that is for.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,6 +17,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
+use tokio_postgres::Client;
 
 use super::{
     Inner, SharedStore, claims,
@@ -24,7 +26,10 @@ use super::{
     link::{ANSWER_LIMIT, Link},
     lock,
 };
-use crate::{base::ids::SessionId, world::store::AppendError};
+use crate::{
+    base::ids::SessionId,
+    world::store::{AppendError, LockHolder},
+};
 
 /// How long a database that does not answer is waited for: it may start anew meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,7 +76,7 @@ pub(super) struct QueuedAppend {
 
 /// What became of a try to append.
 #[derive(Clone, Debug)]
-enum Attempt {
+pub enum Attempt {
     Stored,
     /// For good.
     Failed(String),
@@ -89,12 +94,12 @@ pub struct PendingAppend {
 }
 
 impl AppendOrder {
-    fn epoch(&self) -> i64 {
+    pub fn epoch(&self) -> i64 {
         // None has this one: such an order is taken by nobody.
         self.epoch.get().copied().unwrap_or(-1)
     }
 
-    fn added(&self) -> i64 {
+    pub fn added(&self) -> i64 {
         i64::try_from(self.lines.len()).unwrap_or(i64::MAX)
     }
 }
@@ -123,6 +128,7 @@ impl PendingAppend {
 impl SharedStore {
     /// Begins to write; orders of one session one after the other.
     pub fn start(&self, orders: Vec<AppendOrder>) -> PendingAppend {
+        self.start_flushing();
         let sessions = orders.iter().map(|it| it.session.clone()).collect();
         let (tell, told) = channel();
         let inner = self.inner.clone();
@@ -145,8 +151,12 @@ async fn store(inner: &Inner, order: AppendOrder) -> Option<(SessionId, AppendEr
     }
     let order = Arc::new(order);
     loop {
+        let connection = inner.unflushed.connection();
         let fault = match attempt(inner, &order).await {
-            Attempt::Stored => return None,
+            Attempt::Stored => {
+                inner.unflushed.keep(order, connection);
+                return None;
+            }
             Attempt::Failed(why) => return Some((id, AppendError::Lost(format!("the session {why}")))),
             Attempt::Passed => Fault::Passing("has locked the session for another castor".to_owned()),
             Attempt::Fault(it) => it,
@@ -161,7 +171,7 @@ async fn store(inner: &Inner, order: AppendOrder) -> Option<(SessionId, AppendEr
 }
 
 /// Puts it among those that wait, and sees to it that they are sent. Whose turn it is sends all that wait by then.
-async fn attempt(inner: &Inner, order: &Arc<AppendOrder>) -> Attempt {
+pub async fn attempt(inner: &Inner, order: &Arc<AppendOrder>) -> Attempt {
     if order.epoch.get().is_none() {
         match claims::make(inner, &order.session).await {
             Ok(Ok(epoch)) => _ = order.epoch.set(epoch),
@@ -200,26 +210,33 @@ async fn try_all(inner: &Inner, link: &mut Link, orders: &[Arc<AppendOrder>]) ->
     let taken: BTreeSet<String> = rows.iter().map(|it| it.try_get(0)).collect::<Result<_, _>>()?;
     let is_taken = |it: &AppendOrder| taken.contains(it.session.as_str());
     let ids: Vec<&str> = orders.iter().filter(|it| !is_taken(it.as_ref())).map(|it| it.session.as_str()).collect();
-    let rows = if ids.is_empty() { Vec::new() } else { client.query(FIND, &[&ids]).await? };
-    let mut found = HashMap::new();
-    for row in rows {
-        let lease = Lease { epoch: row.try_get(1)?, owner: row.try_get(2)?, len: row.try_get(3)? };
-        found.insert(row.try_get::<_, String>(0)?, (lease, super::holder(&row, 4)?));
-    }
+    let found = if ids.is_empty() { HashMap::new() } else { find(&client, &ids).await? };
     let outcome = |order: &Arc<AppendOrder>| match found.get(order.session.as_str()) {
         _ if is_taken(order) => Attempt::Stored,
         None => Attempt::Failed("was deleted by another castor".to_owned()),
         Some((lease, holder)) => match settle(lease, order.epoch(), order.start, order.added()) {
             Settlement::Stored => Attempt::Stored,
             Settlement::Again => Attempt::Passed,
+            // What is missing is being sent again.
+            Settlement::Behind if inner.unflushed.has(&order.session) => Attempt::Passed,
             Settlement::Lost => Attempt::Failed(match holder {
                 Some(it) => format!("was taken over by another castor ({it})"),
                 None => "was taken over by another castor, which has closed it by now".to_owned(),
             }),
-            Settlement::Broken => Attempt::Failed("has another length in the store than was written".to_owned()),
+            Settlement::Behind | Settlement::Broken => Attempt::Failed("has another length in the store than was written".to_owned()),
         },
     };
     Ok(orders.iter().map(outcome).collect())
+}
+
+/// Who has these sessions, and how long they are.
+pub async fn find(client: &Client, ids: &[&str]) -> Result<HashMap<String, (Lease, Option<LockHolder>)>, Fault> {
+    let mut res = HashMap::new();
+    for row in client.query(FIND, &[&ids]).await? {
+        let lease = Lease { epoch: row.try_get(1)?, owner: row.try_get(2)?, len: row.try_get(3)? };
+        res.insert(row.try_get::<_, String>(0)?, (lease, super::holder(&row, 4)?));
+    }
+    Ok(res)
 }
 
 /// What the statement takes.

@@ -10,7 +10,7 @@ use super::{
     lease::{Claim, Lease, claim},
     link::{ANSWER_LIMIT, Link},
     lock,
-    pulse::SAY_ALIVE,
+    pulse::{HEARD, SAY_ALIVE},
 };
 use crate::{base::ids::SessionId, world::store::LockHolder};
 
@@ -48,6 +48,8 @@ pub async fn make(inner: &Inner, id: &SessionId) -> Result<Result<i64, String>, 
 }
 
 pub async fn have(inner: &Inner, id: &SessionId, claimant: Claimant) -> Result<HoldOutcome, Fault> {
+    // What the database has lost of it meanwhile is there again before anybody goes on with it.
+    inner.unflushed.wait_for_session(id).await;
     let mut link = inner.leases.lock().await;
     let tried = try_have(inner, &mut link, id, claimant).await;
     if let Err(Fault::Passing(_)) = &tried {
@@ -108,8 +110,8 @@ async fn take(
     let Some((lease, host)) = own else {
         return Ok(if is_new { HoldOutcome::Refused(None) } else { HoldOutcome::Missing });
     };
-    let sql = "select host, pid, client, heartbeat > now() - interval '4 seconds' from castor_owners where id = $1";
-    let owner = work.query_opt(sql, &[&lease.owner]).await?;
+    let sql = format!("select host, pid, client, {HEARD} from castor_owners where id = $1");
+    let owner = work.query_opt(&sql, &[&lease.owner]).await?;
     let is_heard = owner.as_ref().map(|it| it.try_get(3)).transpose()?.unwrap_or(false);
     if claim(&lease, &inner.me.id, is_heard, is_open_here) == Claim::Refuse {
         return Ok(HoldOutcome::Refused(owner.map(|it| holder(&it, 0)).transpose()?.flatten()));

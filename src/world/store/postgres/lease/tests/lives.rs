@@ -301,7 +301,7 @@ impl<'a> Life<'a> {
                 self.counts.lost += 1;
                 self.leave(at, Answer::Failed);
             }
-            Settlement::Broken => panic!("a log of a length that nobody wrote"),
+            Settlement::Behind | Settlement::Broken => panic!("a log of a length that nobody wrote"),
         }
     }
 
