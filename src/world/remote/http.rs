@@ -20,6 +20,8 @@ use super::{
     RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
     request_checks::{AllowedNames, check_place, check_post, has_word, is_ahp, text, too_large, words},
     sse::{self, EventBody},
+    strangers::Stranger,
+    unfinished::{SocketBytes, UnfinishedBytes},
     websocket,
 };
 
@@ -46,11 +48,12 @@ pub struct HttpDoor {
     names: AllowedNames,
     queues: ListenerQueues,
     large_bodies: Semaphore,
+    unfinished: Arc<UnfinishedBytes>,
 }
 
 impl HttpDoor {
     pub fn new(names: AllowedNames, queues: ListenerQueues) -> Self {
-        Self { names, queues, large_bodies: Semaphore::new(LARGE_BODIES) }
+        Self { names, queues, large_bodies: Semaphore::new(LARGE_BODIES), unfinished: Arc::default() }
     }
 
     pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -88,6 +91,10 @@ impl HttpDoor {
         // Whoever has no token that counts sends nothing more.
         let known = caller.clone();
         self.ask(|reply| Arrival::Admit { caller: known, reply }).await?;
+        // Its body may take longer than a stranger has.
+        if let Some(it) = request.extensions().get::<Arc<Stranger>>() {
+            it.note_token();
+        }
         let body = self.read_body(request).await?;
         match self.ask(|reply| Arrival::Post { caller, body, reply }).await? {
             PostAnswer::Accepted => Ok(empty(StatusCode::ACCEPTED)),
@@ -160,7 +167,8 @@ impl HttpDoor {
         set(&mut res, RECEIVED, &stream.received.to_string());
         // HTTP is over with this answer, and the socket is not.
         let place = request.extensions_mut().remove::<SocketPlace>();
-        let socket = websocket::serve(hyper::upgrade::on(&mut request), stream, self.queues.clone());
+        let bytes = SocketBytes::new(self.unfinished.clone());
+        let socket = websocket::serve(hyper::upgrade::on(&mut request), stream, self.queues.clone(), bytes);
         tokio::spawn(async move {
             socket.await;
             drop(place);

@@ -1,15 +1,7 @@
 //! The listener of `castor serve`: sockets, TLS, and how many of them there may be at once.
 #![allow(clippy::disallowed_methods)]
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
@@ -27,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     ListenerQueues,
     http::{HttpDoor, SocketPlace},
+    strangers::{Stranger, Strangers},
     tls,
 };
 use crate::base::path::AbsPath;
@@ -34,9 +27,11 @@ use crate::base::path::AbsPath;
 pub use super::request_checks::AllowedNames;
 
 /// For the handshake, and for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// A socket by which nobody with a token has asked anything is closed after that.
-const STRANGER: Duration = Duration::from_secs(30);
+const STRANGER: Duration = Duration::from_secs(5);
+/// Of all sockets, one in so many may be such a one.
+const STRANGERS_AMONG: usize = 2;
 /// Sockets beyond the limit that are told so at the same time; others are closed.
 const REFUSED_AT_ONCE: usize = 32;
 const REFUSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,6 +82,7 @@ impl HttpListener {
     pub async fn run(self, queues: ListenerQueues) {
         let Self { socket, tls, names, max_sockets } = self;
         let open = Arc::new(Semaphore::new(max_sockets));
+        let mut strangers = Strangers::new(max_sockets.div_ceil(STRANGERS_AMONG));
         let refused = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
         let door = Arc::new(HttpDoor::new(names, queues));
         loop {
@@ -98,8 +94,13 @@ impl HttpListener {
             let tls = tls.clone();
             match open.clone().try_acquire_owned() {
                 Ok(place) => {
-                    let door = door.clone();
-                    tokio::spawn(serve_socket(stream, tls, door, Arc::new(place)));
+                    let (door, stranger) = (door.clone(), strangers.admit());
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = serve_socket(stream, tls, door, (Arc::new(place), stranger.clone())) => (),
+                            () = stranger.must_leave() => (),
+                        }
+                    });
                 }
                 Err(_) => {
                     if let Ok(place) = refused.clone().try_acquire_owned() {
@@ -114,12 +115,15 @@ impl HttpListener {
     }
 }
 
-async fn serve_socket(stream: TcpStream, tls: Option<TlsAcceptor>, door: Arc<HttpDoor>, place: SocketPlace) {
+/// Among all sockets, and among strangers.
+type Places = (SocketPlace, Arc<Stranger>);
+
+async fn serve_socket(stream: TcpStream, tls: Option<TlsAcceptor>, door: Arc<HttpDoor>, places: Places) {
     match tls {
-        None => serve_http(stream, door, place).await,
+        None => serve_http(stream, door, places).await,
         Some(it) => {
             if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, it.accept(stream)).await {
-                serve_http(stream, door, place).await;
+                serve_http(stream, door, places).await;
             }
         }
     }
@@ -128,7 +132,7 @@ async fn serve_socket(stream: TcpStream, tls: Option<TlsAcceptor>, door: Arc<Htt
 async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     door: Arc<HttpDoor>,
-    place: SocketPlace,
+    (place, stranger): Places,
 ) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 << 10);
@@ -139,14 +143,16 @@ async fn serve_http(
         .max_header_list_size(MAX_HEADERS)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(30));
-    let is_known = Arc::new(AtomicBool::new(false));
-    let known = is_known.clone();
+    let asker = stranger.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let (door, known) = (door.clone(), known.clone());
+        let (door, stranger) = (door.clone(), asker.clone());
         request.extensions_mut().insert(place.clone());
+        request.extensions_mut().insert(stranger.clone());
         async move {
             let answer = door.answer(request).await;
-            known.fetch_or(matches!(answer.status().as_u16(), 101 | 200 | 202), Ordering::Relaxed);
+            if matches!(answer.status().as_u16(), 101 | 200 | 202) {
+                stranger.note_token();
+            }
             Ok::<_, std::convert::Infallible>(answer)
         }
     });
@@ -154,7 +160,7 @@ async fn serve_http(
     tokio::pin!(serving);
     // An error is the client's, which is gone.
     let is_over = timeout(STRANGER, &mut serving).await.is_ok();
-    if !is_over && is_known.load(Ordering::Relaxed) {
+    if !is_over && stranger.is_known() {
         _ = serving.await;
     }
 }

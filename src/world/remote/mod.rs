@@ -6,7 +6,9 @@ mod http;
 pub mod listener;
 mod request_checks;
 mod sse;
+mod strangers;
 mod tls;
+mod unfinished;
 mod websocket;
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! The server's side of a WebSocket: messages out as text frames, messages in, pings, and an end with a reason.
 
-use std::time::Duration;
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt, stream::SplitSink, stream::SplitStream};
@@ -18,7 +18,10 @@ use tokio_tungstenite::{
     },
 };
 
-use super::{Arrival, ListenerQueues, MAX_MESSAGE, OutStream, StreamKey, StreamNews};
+use super::{
+    Arrival, ListenerQueues, MAX_MESSAGE, OutStream, StreamKey, StreamNews,
+    unfinished::{CountedSocket, SocketBytes},
+};
 
 const PING: Duration = Duration::from_secs(20);
 /// A client that has not said anything for so long, not even a pong, is gone.
@@ -31,8 +34,12 @@ const BATCH: usize = 64;
 const REPORTED: usize = 16 << 10;
 /// Of each socket, for as long as it is open: there may be thousands, and most are silent.
 const BUFFER: usize = 8 << 10;
+const TOO_MUCH: &str = "too many large messages are on their way to this server: send yours again in a while";
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type Socket = WebSocketStream<CountedSocket<TokioIo<Upgraded>>>;
+
+/// The half that reads, and how much of a message it holds.
+type Reader = (SplitStream<Socket>, Arc<SocketBytes>);
 
 /// What a frame may have: checked before its bytes are waited for.
 pub fn limits() -> WebSocketConfig {
@@ -40,17 +47,18 @@ pub fn limits() -> WebSocketConfig {
     res.read_buffer_size(BUFFER).write_buffer_size(BUFFER)
 }
 
-pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueues) {
+pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueues, bytes: Arc<SocketBytes>) {
     let key = stream.key;
     let mut news = StreamNews::Broken(key);
     if let Ok(upgraded) = upgraded.await {
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits())).await;
+        let socket = CountedSocket::new(TokioIo::new(upgraded), bytes.clone());
+        let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(limits())).await;
         let (to, from) = socket.split();
         let (to_say, heard) = mpsc::channel(1);
         let OutStream { messages, end, .. } = stream;
         // Reading goes on while a write waits: else both sides could wait for each other.
         tokio::select! {
-            has_left = read(from, (key, &queues), &to_say) => if has_left { news = StreamNews::Left(key) },
+            has_left = read((from, bytes), (key, &queues), &to_say) => if has_left { news = StreamNews::Left(key) },
             () = write(to, messages, (end, heard), |n| _ = queues.news.send(StreamNews::Written(key, n))) => (),
         }
     }
@@ -59,7 +67,7 @@ pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueue
 
 /// Reads to the end. Whether the client said that it leaves.
 async fn read(
-    mut from: SplitStream<Socket>,
+    (mut from, bytes): Reader,
     (stream, queues): (StreamKey, &ListenerQueues),
     to_say: &mpsc::Sender<CloseFrame>,
 ) -> bool {
@@ -67,18 +75,26 @@ async fn read(
         let Ok(next) = timeout(SILENCE, from.next()).await else { return false };
         let text = match next {
             Some(Ok(Message::Text(it))) => Bytes::from(it),
-            Some(Ok(Message::Pong(bytes))) => {
-                if let Ok(number) = bytes.as_ref().try_into().map(u64::from_be_bytes) {
+            Some(Ok(Message::Pong(payload))) => {
+                bytes.end_control_frame(payload.len());
+                if let Ok(number) = payload.as_ref().try_into().map(u64::from_be_bytes) {
                     _ = queues.news.send(StreamNews::Heard(stream, number));
                 }
                 continue;
             }
-            Some(Ok(Message::Ping(_) | Message::Binary(_) | Message::Frame(_))) => continue,
+            Some(Ok(Message::Ping(payload))) => {
+                bytes.end_control_frame(payload.len());
+                continue;
+            }
+            Some(Ok(Message::Binary(_) | Message::Frame(_))) => {
+                bytes.end_message();
+                continue;
+            }
             Some(Err(Error::Capacity(_))) => {
-                let reason = Utf8Bytes::from_static("a message has at most 32 MiB");
-                _ = to_say.send(CloseFrame { code: CloseCode::Size, reason }).await;
-                // The other half says so, and ends.
-                return std::future::pending().await;
+                return say_goodbye(to_say, CloseCode::Size, "a message has at most 32 MiB").await;
+            }
+            Some(Err(Error::Io(it))) if it.kind() == io::ErrorKind::QuotaExceeded => {
+                return say_goodbye(to_say, CloseCode::Again, TOO_MUCH).await;
             }
             Some(Ok(Message::Close(Some(it)))) if it.code == CloseCode::Normal => return true,
             Some(Ok(Message::Close(_)) | Err(_)) | None => return false,
@@ -86,7 +102,14 @@ async fn read(
         if queues.arrivals.send(Arrival::Message { stream, text }).await.is_err() {
             return false;
         }
+        bytes.end_message();
     }
+}
+
+/// The other half says so, and ends.
+async fn say_goodbye(to_say: &mpsc::Sender<CloseFrame>, code: CloseCode, why: &'static str) -> bool {
+    _ = to_say.send(CloseFrame { code, reason: Utf8Bytes::from_static(why) }).await;
+    std::future::pending().await
 }
 
 /// Why it is to end: as the loop says, and as the reader found.

@@ -130,7 +130,13 @@ impl Tasks {
     }
 
     /// Starts what a session's engine wants done by the world. A model is asked at the end of the loop turn.
-    pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<LogSync>) {
+    pub fn start_effect(
+        &mut self,
+        resources: &Arc<SessionResources>,
+        id: EffectId,
+        effect: Effect,
+        log: Option<LogSync>,
+    ) {
         let cancel = CancellationToken::new();
         let server = match &effect {
             Effect::Run { call, .. } => resources.mcp.server_of_call(call),

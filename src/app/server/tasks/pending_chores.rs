@@ -1,6 +1,5 @@
 //! Chores beside sessions, such as saving a permission, and the requests that wait for them.
 
-
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
 use super::store_requests::{StoreRequests, WaitingRequest};

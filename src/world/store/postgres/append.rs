@@ -223,7 +223,9 @@ async fn try_all(inner: &Inner, link: &mut Link, orders: &[Arc<AppendOrder>]) ->
                 Some(it) => format!("was taken over by another castor ({it})"),
                 None => "was taken over by another castor, which has closed it by now".to_owned(),
             }),
-            Settlement::Behind | Settlement::Broken => Attempt::Failed("has another length in the store than was written".to_owned()),
+            Settlement::Behind | Settlement::Broken => {
+                Attempt::Failed("has another length in the store than was written".to_owned())
+            }
         },
     };
     Ok(orders.iter().map(outcome).collect())

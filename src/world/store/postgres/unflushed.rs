@@ -25,10 +25,7 @@ use super::{
     link::ANSWER_LIMIT,
     lock,
 };
-use crate::{
-    base::ids::SessionId,
-    world::store::StoreError,
-};
+use crate::{base::ids::SessionId, world::store::StoreError};
 
 /// For the database's disk, while a call waits for it.
 const FLUSH_LIMIT: Duration = Duration::from_secs(30);
@@ -91,7 +88,9 @@ impl Unflushed {
     /// Until all that was taken of a session and its sub-agents is on the disk.
     pub async fn wait_for_session(&self, root: &SessionId) {
         let is_its = |it: &&KeptAppend| it.order.session.root() == root.root();
-        let Some(number) = lock(&self.state).orders.iter().filter(is_its).map(|it| it.number).next_back() else { return };
+        let Some(number) = lock(&self.state).orders.iter().filter(is_its).map(|it| it.number).next_back() else {
+            return;
+        };
         self.wait_for(number).await;
     }
 
