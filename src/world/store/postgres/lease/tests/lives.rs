@@ -97,6 +97,10 @@ impl Database {
         self.n_starts += 1;
     }
 
+    fn has(&self, order: &Order) -> bool {
+        order.lines.iter().all(|line| self.log.iter().any(|it| it.0 == *line))
+    }
+
     fn lines(&self) -> Vec<Line> {
         self.log.iter().map(|it| it.0).collect()
     }
@@ -251,15 +255,18 @@ impl<'a> Life<'a> {
     /// Sends again what the database has lost, and waits for its disk.
     fn flush(&mut self, at: usize) {
         let castor = &mut self.castors[at];
-        castor.connection = self.database.n_starts;
-        for (order, connection) in castor.kept.iter_mut().filter(|it| it.1 != self.database.n_starts) {
+        let n_starts = self.database.n_starts;
+        castor.connection = n_starts;
+        for (order, connection) in castor.kept.iter_mut().filter(|it| it.1 != n_starts) {
             match recall(&self.database.lease, order.epoch, order.start, order.added()) {
                 Settlement::Stored => (),
                 Settlement::Again if self.database.append(order) => self.counts.sent_after_death += 1,
                 Settlement::Again => return,
+                // The next owner's first commit has waited for it.
+                Settlement::Lost if self.database.has(order) => (),
                 other => panic!("{other:?}: the end of the log is lost"),
             }
-            *connection = self.database.n_starts;
+            *connection = n_starts;
         }
         self.database.flush();
         castor.kept.clear();
@@ -267,9 +274,7 @@ impl<'a> Life<'a> {
 
     /// What a castor has shown is not there.
     fn is_forgetful(&self) -> bool {
-        let lease = &self.database.lease;
-        let is_lost = |it: &(Order, u64)| recall(lease, it.0.epoch, it.0.start, it.0.added()) != Settlement::Stored;
-        self.castors.iter().flat_map(|it| &it.kept).any(is_lost)
+        self.castors.iter().flat_map(|it| &it.kept).any(|it| !self.database.has(&it.0))
     }
 
     /// Lets go of a session in which nothing happens.
