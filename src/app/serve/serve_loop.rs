@@ -23,12 +23,14 @@ use crate::{
     },
     world::{
         disk::{self, Stamp},
-        process::Groups,
+        process::{Groups, heap::release_free_heap},
         remote::{Arrival, StreamNews},
     },
 };
 
 const TICK: Duration = Duration::from_secs(1);
+/// After so many in which no agent said anything, free memory goes back to the system.
+const QUIET_TICKS: u32 = 3;
 /// How long an agent is kept that has no session and no client.
 const AGENT_IDLE_MS: u64 = 60_000;
 /// How long agents may take to end.
@@ -111,6 +113,8 @@ impl ServeLoop {
     /// Runs until it is to end.
     pub async fn run(mut self, mut inbox: ServeInbox) {
         let mut ticks = tokio::time::interval(TICK);
+        // Since an agent said something that left free memory behind.
+        let mut n_quiet_ticks = None;
         loop {
             tokio::select! {
                 biased;
@@ -118,6 +122,11 @@ impl ServeLoop {
                 _ = ticks.tick() => {
                     self.now_ms = unix_ms();
                     self.tick();
+                    n_quiet_ticks = n_quiet_ticks.map(|it| it + 1);
+                    if n_quiet_ticks == Some(QUIET_TICKS) {
+                        release_free_heap();
+                        n_quiet_ticks = None;
+                    }
                 }
                 Some(news) = inbox.news.recv() => {
                     self.now_ms = unix_ms();
@@ -126,6 +135,7 @@ impl ServeLoop {
                 // What agents say goes first: it is bounded by what the clients take.
                 Some(news) = inbox.agents.recv() => {
                     self.now_ms = unix_ms();
+                    n_quiet_ticks = Some(0);
                     self.take_agent_news(news);
                 }
                 Some(MachineNews { principal, event }) = inbox.machine.recv() => {

@@ -10,10 +10,13 @@ use tokio::{
     sync::{Notify, mpsc::Receiver},
 };
 
-use crate::app::server::{
-    event::Event,
-    machine::Machine,
-    stdio::{self, Stdin, Stdout},
+use crate::{
+    app::server::{
+        event::Event,
+        machine::Machine,
+        stdio::{self, Stdin, Stdout},
+    },
+    world::process::heap::release_free_heap,
 };
 
 /// How often it is looked whether a client that is not listened to has gone.
@@ -22,6 +25,8 @@ const STDIN_POLL: Duration = Duration::from_millis(100);
 const BATCH: usize = 64;
 /// A turn beyond this is logged with the event that began it.
 const LONG_TURN: Duration = Duration::from_millis(50);
+/// After a session has left the memory: seldom one leaves alone.
+const RELEASE_AFTER: Duration = Duration::from_secs(3);
 
 pub struct Inbox {
     /// Bytes of the client.
@@ -67,10 +72,19 @@ pub async fn run(
 ) -> std::io::Result<Instant> {
     let [term, int, hup] = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut ends = [signal(term)?, signal(int)?, signal(hup)?];
+    let (mut n_sessions, mut release_at) = (0, None);
     loop {
         // Signals and timers are heard only when the runtime gets a moment: a flood of requests must leave it one.
         tokio::task::yield_now().await;
-        let event = next_event(&mut inbox, OpenQueues::of(machine), &mut ends).await;
+        let event = tokio::select! {
+            biased;
+            event = next_event(&mut inbox, OpenQueues::of(machine), &mut ends) => event,
+            () = wait_until(release_at) => {
+                release_free_heap();
+                release_at = None;
+                continue;
+            }
+        };
         let (start, name) = (Instant::now(), event.name());
         let (mut next, mut n_handled, mut ended) = (Some(event), 0, false);
         while let Some(event) = next.take() {
@@ -84,6 +98,10 @@ pub async fn run(
         let lines = machine.flush();
         send(stdout, machine, lines);
         machine.run_deferred();
+        if machine.n_sessions() < n_sessions {
+            release_at = release_at.or(Some(start + RELEASE_AFTER));
+        }
+        n_sessions = machine.n_sessions();
         if start.elapsed() > LONG_TURN {
             tracing::info!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
         }
@@ -96,6 +114,14 @@ pub async fn run(
 
 pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64)
+}
+
+/// For ever without a time.
+async fn wait_until(at: Option<Instant>) {
+    match at {
+        Some(it) => tokio::time::sleep_until(it.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Ends what `flush` began.

@@ -79,6 +79,11 @@ impl Machine {
         self.unsent < SOFT_LIMIT && self.state.outbox.n_waiting() < SOFT_WAITING
     }
 
+    /// Open ones, with those of sub-agents.
+    pub fn n_sessions(&self) -> usize {
+        self.state.sessions.len()
+    }
+
     /// Whether the client is listened to now.
     pub fn takes_stdin(&self) -> bool {
         self.unsent < HARD_LIMIT && self.state.outbox.n_waiting() < HARD_WAITING

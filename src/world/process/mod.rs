@@ -6,6 +6,7 @@ mod decode;
 mod file_limit;
 pub mod foreground;
 mod groups;
+pub mod heap;
 mod pipes;
 pub mod sandbox;
 pub mod server_process;

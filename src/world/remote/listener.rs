@@ -32,6 +32,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const STRANGER: Duration = Duration::from_secs(5);
 /// Of all sockets, one in so many may be such a one.
 const STRANGERS_AMONG: usize = 2;
+/// For one that has to make room.
+const ROOM_TIMEOUT: Duration = Duration::from_millis(100);
 /// Sockets beyond the limit that are told so at the same time; others are closed.
 const REFUSED_AT_ONCE: usize = 32;
 const REFUSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -92,8 +94,15 @@ impl HttpListener {
             };
             _ = stream.set_nodelay(true);
             let tls = tls.clone();
-            match open.clone().try_acquire_owned() {
-                Ok(place) => {
+            let place = match open.clone().try_acquire_owned() {
+                Err(_) if strangers.make_room() => {
+                    let freed = timeout(ROOM_TIMEOUT, open.clone().acquire_owned()).await;
+                    freed.ok().and_then(Result::ok)
+                }
+                it => it.ok(),
+            };
+            match place {
+                Some(place) => {
                     let (door, stranger) = (door.clone(), strangers.admit());
                     tokio::spawn(async move {
                         tokio::select! {
@@ -102,7 +111,7 @@ impl HttpListener {
                         }
                     });
                 }
-                Err(_) => {
+                None => {
                     if let Ok(place) = refused.clone().try_acquire_owned() {
                         tokio::spawn(async move {
                             _ = timeout(REFUSE_TIMEOUT, refuse_socket(stream, tls)).await;

@@ -31,14 +31,19 @@ impl Strangers {
     /// One more. A client says soon who it is: where there are too many, the one that said nothing for longest has to go.
     pub fn admit(&mut self) -> Arc<Stranger> {
         self.all.retain(|it| it.upgrade().is_some_and(|it| !it.is_known()));
-        if self.all.len() >= self.max
-            && let Some(oldest) = self.all.pop_front().and_then(|it| it.upgrade())
-        {
-            oldest.leave.notify_one();
+        if self.all.len() >= self.max {
+            self.make_room();
         }
         let res = Arc::<Stranger>::default();
         self.all.push_back(Arc::downgrade(&res));
         res
+    }
+
+    /// Whether the oldest one will be gone in a moment.
+    pub fn make_room(&mut self) -> bool {
+        let is_stranger = |it: &Weak<Stranger>| it.upgrade().filter(|it| !it.is_known());
+        let oldest = std::iter::from_fn(|| self.all.pop_front()).find_map(|it| is_stranger(&it));
+        oldest.inspect(|it| it.leave.notify_one()).is_some()
     }
 }
 

@@ -34,10 +34,10 @@ pub const SAY_ALIVE: &str = "\
 const FORGET: &str = "delete from castor_owners where heartbeat < now() - interval '1 day'";
 
 impl SharedStore {
-    /// As if it were dead: for tests.
+    /// Neither says that it lives nor looks for what the database has lost: for tests.
     #[cfg(test)]
-    pub fn silence(&self) {
-        self.inner.is_silent.store(true, Ordering::Relaxed);
+    pub fn set_silent(&self, is_silent: bool) {
+        self.inner.is_silent.store(is_silent, Ordering::Relaxed);
     }
 
     pub(super) fn start_pulse(&self) {

@@ -7,7 +7,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -154,6 +154,10 @@ async fn flush_all(inner: Arc<Inner>) {
     loop {
         inner.unflushed.wake.notified().await;
         while !lock(&inner.unflushed.state).orders.is_empty() {
+            if inner.is_silent.load(Ordering::Relaxed) {
+                sleep(PAUSE).await;
+                continue;
+            }
             let flushed = timeout(ANSWER_LIMIT, flush(&inner, &mut client)).await;
             if let Err(fault) = flushed.unwrap_or_else(|_| Err(Fault::Passing("does not answer".to_owned()))) {
                 tracing::debug!("the session store {fault}; it is asked again what it has");
