@@ -176,7 +176,7 @@ async fn flush(inner: &Inner, client: &mut Option<Client>) -> Result<(), Fault> 
     let Some(client) = client else { return Ok(()) };
     let (doubtful, number) = inner.unflushed.doubtful();
     send_lost(inner, client, doubtful).await?;
-    client.execute(FLUSH, &[]).await?;
+    client.batch_execute(FLUSH).await?;
     inner.unflushed.note_flushed(number);
     Ok(())
 }
