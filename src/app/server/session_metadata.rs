@@ -1,7 +1,5 @@
 //! Handlers of the methods about sessions that need not be open: set_title, archive, unarchive and status.
 
-use std::collections::BTreeMap;
-
 use serde_json::{json, value::RawValue};
 
 use super::{
@@ -10,45 +8,32 @@ use super::{
     reply::{Reply, reply_now},
     requests::end_session,
     state::State,
+    tasks::metadata_order::MetadataOrder,
 };
 use crate::{
-    app::{errors::store_error, session::live_session::LiveSession},
+    app::errors::store_error,
     base::{client_settings::ClientSetting, ids::SessionId},
-    engine::{record::Record, step::Input},
+    engine::step::Input,
     wire::{
         acp::session_metadata::{
             TitleParams, read_archive, read_set_title, read_status, read_unarchive, status_response, title_response,
         },
         jsonrpc::{error, open_requests::Ticket},
     },
-    world::store::{SessionStore, StoreError},
 };
 
 /// `session/set_title`: for good, as castor makes no other title after it.
 pub fn set_title(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let TitleParams { session: id, title } = read_set_title(params).map_err(|it| error::invalid_params(&it))?;
     check_id(&id)?;
-    match state.sessions.contains_key(&id) {
-        true => {
-            state.tasks.store.set_title(&id, &title).map_err(|it| store_error(&id, &it))?;
-            set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
-            state.step(&id, Input::ClientSetting(ClientSetting::Title(title.clone())));
-        }
-        false => {
-            let now_ms = state.now().unix_ms;
-            retitle_saved(&state.tasks.store, &id, &title, now_ms).map_err(|it| store_error(&id, &it))?;
-        }
+    let (is_open, now_ms) = (state.sessions.contains_key(&id), state.now().unix_ms);
+    let order = MetadataOrder::Title { title: title.clone(), is_open, now_ms };
+    state.tasks.order_metadata(&id, &order).map_err(|it| store_error(&id, &it))?;
+    if is_open {
+        set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
+        state.step(&id, Input::ClientSetting(ClientSetting::Title(title.clone())));
     }
     reply_now(&title_response(&title))
-}
-
-/// The title stands in the log, too, so that a session that is loaded later has it.
-fn retitle_saved(store: &SessionStore, id: &SessionId, title: &str, now_ms: u64) -> Result<(), StoreError> {
-    let (entries, mut log) = store.open(id)?;
-    let record = Record::replay(&entries).ok_or_else(|| StoreError::NotFound { id: id.clone() })?;
-    let entry = record.client_title_entry(title, now_ms);
-    log.append([&entry]).map_err(|source| StoreError::Io { id: id.clone(), source })?;
-    store.set_title(id, title)
 }
 
 /// `session/archive`: closes the session, if it is open, and hides it from the list.
@@ -58,29 +43,26 @@ pub fn archive(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply
     if state.sessions.contains_key(&id) {
         end_session(state, &id);
     }
-    state.tasks.store.set_archived(&id, true).map_err(|it| store_error(&id, &it))?;
+    let order = MetadataOrder::Archived { archived: true, is_open: false };
+    state.tasks.order_metadata(&id, &order).map_err(|it| store_error(&id, &it))?;
     reply_now(&json!({}))
 }
 
 /// `session/unarchive`: the list shows the session again. It is not opened.
-pub fn unarchive(store: &SessionStore, open: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
+pub fn unarchive(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = read_unarchive(params).map_err(|it| error::invalid_params(&it))?;
     check_id(&id)?;
-    match open.contains_key(&id) {
-        true => store.set_held_archived(&id, false),
-        false => store.set_archived(&id, false),
-    }
-    .map_err(|it| store_error(&id, &it))?;
+    let order = MetadataOrder::Archived { archived: false, is_open: state.sessions.contains_key(&id) };
+    state.tasks.order_metadata(&id, &order).map_err(|it| store_error(&id, &it))?;
     reply_now(&json!({}))
 }
 
 /// `session/status`: whether it is open here. Changes nothing.
-pub fn status(store: &SessionStore, open: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
+pub fn status(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = read_status(params).map_err(|it| error::invalid_params(&it))?;
     check_id(&id)?;
-    let is_open = open.contains_key(&id);
-    let is_saved = || store.has(&id);
-    match is_open || is_saved() {
+    let is_open = state.sessions.contains_key(&id);
+    match is_open || state.tasks.order_metadata(&id, &MetadataOrder::Present).is_ok() {
         true => reply_now(&status_response(is_open)),
         false => Err(error::session_not_found(id.as_str())),
     }

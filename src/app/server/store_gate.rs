@@ -8,6 +8,7 @@ use super::{
     requests::end_session,
     sessions::new_id,
     state::State,
+    tasks::metadata_order::MetadataOrder,
     tasks::store_requests::{QueuedMessage, StoreAnswer, StoreProgress, StoreQuestion, StoreRequests, WaitingRequest},
 };
 use crate::{
@@ -33,6 +34,12 @@ enum StoreNeed {
     Deleted,
     /// There is a copy of its log.
     Forked,
+    /// What the list shows of it is changed.
+    Listed,
+    /// It is closed, and the list does not show it.
+    Archived,
+    /// It is looked for, if it is not open.
+    Found,
 }
 
 const NEEDS: &[(&str, StoreNeed)] = &[
@@ -40,7 +47,10 @@ const NEEDS: &[(&str, StoreNeed)] = &[
     ("session/resume", StoreNeed::Opened),
     ("session/fork", StoreNeed::Forked),
     ("session/close", StoreNeed::Ended),
-    ("session/archive", StoreNeed::Ended),
+    ("session/set_title", StoreNeed::Listed),
+    ("session/archive", StoreNeed::Archived),
+    ("session/unarchive", StoreNeed::Listed),
+    ("session/status", StoreNeed::Found),
     ("session/delete", StoreNeed::Deleted),
     ("_castor/session/rewind", StoreNeed::Read),
     ("_castor/session/attach", StoreNeed::Settled),
@@ -106,15 +116,20 @@ pub fn next_ready(state: &mut State) -> Option<(QueuedMessage, Option<Box<StoreA
     state.tasks.chores.store.take_ready()
 }
 
-/// A session that is busy is refused anyway: nothing needs to wait for the end of what it says.
+/// A session that is busy is refused anyway, and one that is open is there: nothing needs to wait for the end of what it
+/// says.
 fn is_refused(state: &State, id: &SessionId, need: StoreNeed) -> bool {
     let is_busy = || state.sessions.get(id).is_some_and(|it| it.session.is_busy());
-    matches!(need, StoreNeed::Opened | StoreNeed::Read) && (is_busy() || !state.prompts_of(id).is_empty())
+    match need {
+        StoreNeed::Opened | StoreNeed::Read => is_busy() || !state.prompts_of(id).is_empty(),
+        StoreNeed::Found => state.sessions.contains_key(id),
+        _ => false,
+    }
 }
 
 /// What the session says from now on waits for nothing of the request.
 fn settle(state: &mut State, id: &SessionId, need: StoreNeed, ticket: Ticket) -> StoreProgress {
-    if matches!(need, StoreNeed::Ended | StoreNeed::Deleted) {
+    if matches!(need, StoreNeed::Ended | StoreNeed::Deleted | StoreNeed::Archived) {
         state.step(id, Input::Cancel);
     }
     state.outbox.items.push(OutboxItem::Stored(id.clone(), ticket));
@@ -134,6 +149,15 @@ fn ask(state: &mut State, id: &SessionId, need: StoreNeed, request: &WaitingRequ
                 end_session(state, id);
             }
             StoreQuestion::Delete(id.clone())
+        }
+        StoreNeed::Listed | StoreNeed::Archived | StoreNeed::Found => {
+            let now_ms = state.now().unix_ms;
+            let order = MetadataOrder::read(request.method, request.params.as_deref(), is_live, now_ms);
+            let Some((id, order)) = order else { return StoreProgress::Ready(None) };
+            if is_live && need == StoreNeed::Archived {
+                end_session(state, &id);
+            }
+            StoreQuestion::Metadata(id, order)
         }
         StoreNeed::Forked => {
             let Ok(params) = read_fork(request.params.as_deref()) else { return StoreProgress::Ready(None) };

@@ -91,6 +91,48 @@ fn a_session_that_is_held_up_holds_up_no_other_one() {
     client.end().unwrap();
 }
 
+#[test]
+fn titles_and_the_archive_hold_up_no_other_session() {
+    let Some(url) = database() else { return };
+    let sandbox = sandbox(&url, ["one", "two", "three"].map(says).to_vec());
+    let mut client = start(&sandbox);
+    let cwd = sandbox.workspace();
+    let [open, past, other] = [(); 3].map(|()| client.new_session(&cwd).unwrap());
+    for it in [&open, &past] {
+        client.call("session/prompt", prompt(it, "first")).unwrap();
+    }
+    client.call("session/close", json!({ "sessionId": past })).unwrap();
+    let locks = [&open, &past].map(|it| RowLock::new(&url, it));
+    for (id, method, params) in [
+        ("title", "session/set_title", json!({"sessionId": open, "title": "Open"})),
+        ("retitle", "session/set_title", json!({"sessionId": past, "title": "Past"})),
+        ("archive", "session/archive", json!({ "sessionId": past })),
+        ("status", "session/status", json!({ "sessionId": past })),
+        ("unarchive", "session/unarchive", json!({ "sessionId": past })),
+    ] {
+        client.request_as(json!(id), method, params);
+    }
+    let (answer, before) = client.call("session/prompt", prompt(&other, "go")).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert!(before.iter().all(|it| it.get("result").is_none() && it.get("error").is_none()), "{before:?}");
+    drop(locks);
+    let mut answered = Vec::new();
+    while answered.len() < 5 {
+        let message = client.next().unwrap().unwrap();
+        if message.get("method").is_none() {
+            assert!(message.get("result").is_some(), "{message}");
+            answered.push(message["id"].as_str().unwrap().to_owned());
+        }
+    }
+    answered.retain(|it| it != "title");
+    assert_eq!(answered, ["retitle", "archive", "status", "unarchive"]);
+    let listed = client.result("session/list", json!({})).unwrap();
+    let titles: Vec<&str> =
+        listed["sessions"].as_array().unwrap().iter().filter_map(|it| it["title"].as_str()).collect();
+    assert!(titles.contains(&"Open") && titles.contains(&"Past"), "{listed}");
+    client.end().unwrap();
+}
+
 /// What is asked of a session that is being closed and opened again comes after both, in the order of the requests.
 #[test]
 fn requests_behind_a_close_and_a_load_wait_for_them() {

@@ -6,6 +6,7 @@ pub mod editor_client;
 pub mod effect_task;
 pub mod host_call;
 pub mod jobs;
+pub mod metadata_order;
 pub mod pending_chores;
 mod queues;
 pub mod redact_output;
@@ -49,6 +50,7 @@ use crate::{
     },
 };
 use jobs::{AgentNote, CompletionJob, EffectJob, Job, ServerErrand, SessionSearch, StateSave, Workers};
+use metadata_order::MetadataOrder;
 use pending_chores::PendingChores;
 use store_requests::{OpenedLog, StoreJob, StoreQuestion};
 
@@ -316,6 +318,11 @@ impl Tasks {
     /// As [`Self::read_log`], open here from now on.
     pub fn open_log(&mut self, id: &SessionId) -> Result<OpenedLog, StoreError> {
         self.chores.store.take_opened().unwrap_or_else(|| self.store.open(id))
+    }
+
+    /// As the store did it, which was asked before if it is a shared one.
+    pub fn order_metadata(&mut self, id: &SessionId, order: &MetadataOrder) -> Result<(), StoreError> {
+        self.chores.store.take_metadata().unwrap_or_else(|| order.carry_out(&self.store, id))
     }
 
     /// The logs of a session's sub-agents, as [`Self::read_log`].

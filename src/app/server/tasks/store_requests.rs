@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;
 
+use super::metadata_order::MetadataOrder;
 use crate::{
     app::{
         errors::store_error,
@@ -69,6 +70,7 @@ pub enum StoreQuestion {
     Read(SessionId),
     Delete(SessionId),
     Fork(Box<ForkOrder>),
+    Metadata(SessionId, MetadataOrder),
 }
 
 /// What became of it.
@@ -82,6 +84,7 @@ pub enum StoreAnswer {
     Read(Result<Vec<Entry>, StoreError>),
     Deleted(Result<(), StoreError>),
     Forked(Box<Result<(SessionId, OpenedLog), ErrorObjectOwned>>),
+    Metadata(Result<(), StoreError>),
 }
 
 /// A question for a thread.
@@ -104,6 +107,7 @@ impl StoreJob {
             StoreQuestion::Read(id) => StoreAnswer::Read(store.read(&id)),
             StoreQuestion::Delete(id) => StoreAnswer::Deleted(store.delete(&id)),
             StoreQuestion::Fork(order) => StoreAnswer::Forked(Box::new(fork(&store, *order))),
+            StoreQuestion::Metadata(id, order) => StoreAnswer::Metadata(order.carry_out(&store, &id)),
         }));
         asked.ok()
     }
@@ -189,6 +193,10 @@ impl StoreRequests {
 
     pub fn take_deleted(&mut self) -> Option<Result<(), StoreError>> {
         self.take_found(|it| if let StoreAnswer::Deleted(it) = it { Ok(it) } else { Err(it) })
+    }
+
+    pub fn take_metadata(&mut self) -> Option<Result<(), StoreError>> {
+        self.take_found(|it| if let StoreAnswer::Metadata(it) = it { Ok(it) } else { Err(it) })
     }
 
     /// The fork's log is then there for [`Self::take_opened`].
