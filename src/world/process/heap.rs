@@ -1,4 +1,4 @@
-//! The heap of this process: what is free in it goes back to the system.
+//! The heap of this process: its free parts go back to the system.
 
 /// The allocator keeps free pieces between those in use, after a crowd of sessions more than half of the heap. Takes
 /// milliseconds for each 10 MB, in which nothing is allocated: for a quiet moment.

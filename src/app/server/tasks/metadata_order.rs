@@ -1,4 +1,6 @@
-//! What a request changes or asks in the store about a session that need not be open.
+//! Changes of titles and of the archive, and the look for a session: of sessions that need not be open.
+
+use serde_json::value::RawValue;
 
 use crate::{
     base::ids::SessionId,
@@ -6,8 +8,8 @@ use crate::{
     wire::acp::session_metadata::{TitleParams, read_archive, read_set_title, read_status, read_unarchive},
     world::store::{SessionStore, StoreError},
 };
-use serde_json::value::RawValue;
 
+/// What a request asks of the store.
 pub enum MetadataOrder {
     /// `is_open`: in this process.
     Title {
