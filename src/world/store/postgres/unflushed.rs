@@ -98,6 +98,10 @@ impl Unflushed {
         _ = self.flushed.subscribe().wait_for(|it| *it >= number).await;
     }
 
+    fn is_behind(&self) -> bool {
+        *self.flushed.borrow() < lock(&self.state).last_number
+    }
+
     /// Those that may have been lost before this connection was made, and the number of the last one.
     fn doubtful(&self) -> (Vec<(u64, Arc<AppendOrder>)>, u64) {
         let kept = lock(&self.state);
@@ -153,7 +157,7 @@ async fn flush_all(inner: Arc<Inner>) {
     let mut client = None;
     loop {
         inner.unflushed.wake.notified().await;
-        while !lock(&inner.unflushed.state).orders.is_empty() {
+        while inner.unflushed.is_behind() {
             if inner.is_silent.load(Ordering::Relaxed) {
                 sleep(PAUSE).await;
                 continue;
