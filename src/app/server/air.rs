@@ -57,9 +57,9 @@ pub fn archive(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> 
 }
 
 /// `_session/unarchive`
-pub fn unarchive(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn unarchive(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     match features(state.client.as_ref()).session_index {
-        true => session_metadata::unarchive(state, ticket, params),
+        true => session_metadata::unarchive(&mut state.tasks, &state.sessions, params),
         false => Err(error::method_not_found("_session/unarchive", 1)),
     }
 }

@@ -1,5 +1,7 @@
 //! Handlers of the methods about sessions that need not be open: set_title, archive, unarchive and status.
 
+use std::collections::BTreeMap;
+
 use serde_json::{json, value::RawValue};
 
 use super::{
@@ -8,10 +10,10 @@ use super::{
     reply::{Reply, reply_now},
     requests::end_session,
     state::State,
-    tasks::metadata_order::MetadataOrder,
+    tasks::{Tasks, metadata_order::MetadataOrder},
 };
 use crate::{
-    app::errors::store_error,
+    app::{errors::store_error, session::live_session::LiveSession},
     base::{client_settings::ClientSetting, ids::SessionId},
     engine::step::Input,
     wire::{
@@ -49,20 +51,20 @@ pub fn archive(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply
 }
 
 /// `session/unarchive`: the list shows the session again. It is not opened.
-pub fn unarchive(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn unarchive(tasks: &mut Tasks, open: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
     let id = read_unarchive(params).map_err(|it| error::invalid_params(&it))?;
     check_id(&id)?;
-    let order = MetadataOrder::Archived { archived: false, is_open: state.sessions.contains_key(&id) };
-    state.tasks.order_metadata(&id, &order).map_err(|it| store_error(&id, &it))?;
+    let order = MetadataOrder::Archived { archived: false, is_open: open.contains_key(&id) };
+    tasks.order_metadata(&id, &order).map_err(|it| store_error(&id, &it))?;
     reply_now(&json!({}))
 }
 
 /// `session/status`: whether it is open here. Changes nothing.
-pub fn status(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn status(tasks: &mut Tasks, open: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
     let id = read_status(params).map_err(|it| error::invalid_params(&it))?;
     check_id(&id)?;
-    let is_open = state.sessions.contains_key(&id);
-    match is_open || state.tasks.order_metadata(&id, &MetadataOrder::Present).is_ok() {
+    let is_open = open.contains_key(&id);
+    match is_open || tasks.order_metadata(&id, &MetadataOrder::Present).is_ok() {
         true => reply_now(&status_response(is_open)),
         false => Err(error::session_not_found(id.as_str())),
     }

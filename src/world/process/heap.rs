@@ -8,26 +8,26 @@ pub fn release_free_heap() {
     let _ = unsafe { nix::libc::malloc_trim(0) };
 }
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+#[cfg(test)]
 mod tests {
-    const PIECE: usize = 4 << 10;
-    const N_PIECES: usize = 32 << 10;
-
     /// In bytes, in memory now.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn resident() -> usize {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();
         text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
     }
 
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn free_pieces_between_others_are_given_back() {
-        let mut pieces: Vec<Option<Vec<u8>>> = (0..N_PIECES).map(|_| Some(vec![1; PIECE])).collect();
+        let (piece, n_pieces) = (4 << 10, 32 << 10);
+        let mut pieces: Vec<Option<Vec<u8>>> = (0..n_pieces).map(|_| Some(vec![1; piece])).collect();
         // What stays lies between what goes.
         pieces.iter_mut().enumerate().filter(|(at, _)| at % 16 != 0).for_each(|(_, it)| *it = None);
         let before = resident();
         super::release_free_heap();
         let after = resident();
-        assert!(after + N_PIECES * PIECE / 2 < before, "{before} bytes, then {after}");
+        assert!(after + n_pieces * piece / 2 < before, "{before} bytes, then {after}");
         assert!(pieces.iter().flatten().all(|it| it.iter().all(|it| *it == 1)));
     }
 }

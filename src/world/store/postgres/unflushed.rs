@@ -37,7 +37,7 @@ const FLUSH: &str = "select pg_logical_emit_message(true, 'castor', '')";
 /// What is kept.
 #[derive(Default)]
 pub struct Unflushed {
-    state: Mutex<Kept>,
+    state: Mutex<KeptAppends>,
     /// There is something to flush.
     wake: Notify,
     /// All up to this number are on the disk, or of no use any more.
@@ -45,7 +45,7 @@ pub struct Unflushed {
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptAppends {
     orders: VecDeque<KeptAppend>,
     last_number: u64,
     /// How often a connection was made that flushes.
