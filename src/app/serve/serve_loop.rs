@@ -29,8 +29,9 @@ use crate::{
 };
 
 const TICK: Duration = Duration::from_secs(1);
-/// After so many in which no agent said anything, free memory goes back to the system.
-const QUIET_TICKS: u32 = 3;
+/// After so many in which no agent said anything, free memory goes back to the system; once more after the next ping, by
+/// which clients say what they have.
+const RELEASE_TICKS: [u32; 2] = [3, 25];
 /// How long an agent is kept that has no session and no client.
 const AGENT_IDLE_MS: u64 = 60_000;
 /// How long agents may take to end.
@@ -113,8 +114,8 @@ impl ServeLoop {
     /// Runs until it is to end.
     pub async fn run(mut self, mut inbox: ServeInbox) {
         let mut ticks = tokio::time::interval(TICK);
-        // Since an agent said something that left free memory behind.
-        let mut n_quiet_ticks = None;
+        // Since an agent said something.
+        let mut n_quiet_ticks = 0_u32;
         loop {
             tokio::select! {
                 biased;
@@ -122,10 +123,9 @@ impl ServeLoop {
                 _ = ticks.tick() => {
                     self.now_ms = unix_ms();
                     self.tick();
-                    n_quiet_ticks = n_quiet_ticks.map(|it| it + 1);
-                    if n_quiet_ticks == Some(QUIET_TICKS) {
+                    n_quiet_ticks += 1;
+                    if RELEASE_TICKS.contains(&n_quiet_ticks) {
                         release_free_heap();
-                        n_quiet_ticks = None;
                     }
                 }
                 Some(news) = inbox.news.recv() => {
@@ -135,7 +135,7 @@ impl ServeLoop {
                 // What agents say goes first: it is bounded by what the clients take.
                 Some(news) = inbox.agents.recv() => {
                     self.now_ms = unix_ms();
-                    n_quiet_ticks = Some(0);
+                    n_quiet_ticks = 0;
                     self.take_agent_news(news);
                 }
                 Some(MachineNews { principal, event }) = inbox.machine.recv() => {
