@@ -87,6 +87,11 @@ impl<S> CountedSocket<S> {
     pub fn new(inner: S, bytes: Arc<SocketBytes>) -> Self {
         Self { inner, bytes }
     }
+
+    /// To read what does not count.
+    pub fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for CountedSocket<S> {

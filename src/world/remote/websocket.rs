@@ -28,6 +28,8 @@ const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(70);
 /// For the last word to one that may read it late, or never.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// For what one that was refused is still sending.
+const LINGER: Duration = Duration::from_secs(2);
 /// Messages that are written at once.
 const BATCH: usize = 64;
 /// Bytes that were written before that is said: most messages are small, and nobody waits for the news of one.
@@ -39,7 +41,7 @@ const TOO_MUCH: &str = "too many large messages are on their way to this server:
 type Socket = WebSocketStream<CountedSocket<TokioIo<Upgraded>>>;
 
 /// The half that reads, and how much of a message it holds.
-type Reader = (SplitStream<Socket>, Arc<SocketBytes>);
+type Reader<'a> = (&'a mut SplitStream<Socket>, Arc<SocketBytes>);
 
 /// What a frame may have: checked before its bytes are waited for.
 pub fn limits() -> WebSocketConfig {
@@ -53,13 +55,22 @@ pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueue
     if let Ok(upgraded) = upgraded.await {
         let socket = CountedSocket::new(TokioIo::new(upgraded), bytes.clone());
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(limits())).await;
-        let (to, from) = socket.split();
+        let (mut to, mut from) = socket.split();
         let (to_say, heard) = mpsc::channel(1);
         let OutStream { messages, end, .. } = stream;
         // Reading goes on while a write waits: else both sides could wait for each other.
-        tokio::select! {
-            has_left = read((from, bytes), (key, &queues), &to_say) => if has_left { news = StreamNews::Left(key) },
-            () = write(to, messages, (end, heard), |n| _ = queues.news.send(StreamNews::Written(key, n))) => (),
+        let note_written = |n| _ = queues.news.send(StreamNews::Written(key, n));
+        let (has_left, is_refused) = tokio::select! {
+            it = read((&mut from, bytes), (key, &queues), &to_say) => (it, false),
+            it = write(&mut to, messages, (end, heard), note_written) => (false, it),
+        };
+        if has_left {
+            news = StreamNews::Left(key);
+        }
+        if is_refused && let Ok(mut socket) = to.reunite(from) {
+            // The system drops the last word of a socket that is closed with unread bytes.
+            let mut unread = tokio::io::sink();
+            _ = timeout(LINGER, tokio::io::copy(socket.get_mut().inner_mut(), &mut unread)).await;
         }
     }
     _ = queues.news.send(news);
@@ -67,7 +78,7 @@ pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueue
 
 /// Reads to the end. Whether the client said that it leaves.
 async fn read(
-    (mut from, bytes): Reader,
+    (from, bytes): Reader<'_>,
     (stream, queues): (StreamKey, &ListenerQueues),
     to_say: &mpsc::Sender<CloseFrame>,
 ) -> bool {
@@ -115,16 +126,17 @@ async fn say_goodbye(to_say: &mpsc::Sender<CloseFrame>, code: CloseCode, why: &'
 /// Why it is to end: as the loop says, and as the reader found.
 type Endings = (oneshot::Receiver<&'static str>, mpsc::Receiver<CloseFrame>);
 
+/// Whether the client was refused for what it sends.
 async fn write(
-    mut to: SplitSink<Socket, Message>,
+    to: &mut SplitSink<Socket, Message>,
     mut messages: mpsc::UnboundedReceiver<(u64, Bytes)>,
     (mut end, mut heard): Endings,
     note_written: impl Fn(usize),
-) {
+) -> bool {
     let mut pings = interval(PING);
     pings.reset_at(Instant::now() + PING);
     let (mut batch, mut last, mut n_written) = (Vec::new(), 0u64, 0);
-    let frame = loop {
+    let (frame, is_refused) = loop {
         batch.clear();
         let writing = async {
             tokio::select! {
@@ -150,9 +162,9 @@ async fn write(
             biased;
             why = &mut end => {
                 let reason = Utf8Bytes::from_static(why.unwrap_or("castor is shutting down"));
-                break CloseFrame { code: CloseCode::Again, reason };
+                break (CloseFrame { code: CloseCode::Again, reason }, false);
             }
-            Some(frame) = heard.recv() => break frame,
+            Some(frame) = heard.recv() => break (frame, true),
             written = writing => match written {
                 Ok(Some(n)) => {
                     n_written += n;
@@ -160,9 +172,9 @@ async fn write(
                         note_written(std::mem::take(&mut n_written));
                     }
                 }
-                Ok(None) | Err(_) => return,
+                Ok(None) | Err(_) => return false,
             },
         }
     };
-    _ = timeout(FAREWELL, to.send(Message::Close(Some(frame)))).await;
+    timeout(FAREWELL, to.send(Message::Close(Some(frame)))).await.is_ok() && is_refused
 }
