@@ -81,8 +81,7 @@ pub fn for_session(
     let writable =
         written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
     let ProtectedPaths { never_written, masked } = default_protection(home.clone(), host.store.home());
-    let home = home.map(canonical);
-    let castor = canonical(host.store.home().clone());
+    let (castor, home) = (canonical(host.store.home().clone()), home.map(canonical));
     let credentials = readable(settings, home.as_ref());
     let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
@@ -110,18 +109,17 @@ pub fn for_session(
 
 /// What no command sees, and what none writes.
 fn default_protection(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths {
-    let castor = canonical(castor.clone());
-    let home = home.map(canonical);
+    let (castor, home) = (canonical(castor.clone()), home.map(canonical));
     let mut never_written = vec![castor.clone()];
     if let Some(home) = &home {
         let names = || [".gemini", ".castor"].iter().chain(HOME_CONFIG);
         never_written.extend(names().map(|it| home.join(it)));
         // Dotfiles are often links.
-        let link_targets = disk::real_paths_in(home, names()).into_iter();
-        never_written.extend(link_targets.filter(|it| !never_written.contains(it)).collect::<Vec<_>>());
+        let mut link_targets = disk::real_paths_in(home, names());
+        link_targets.retain(|it| !never_written.contains(it));
+        never_written.extend(link_targets);
     }
-    let names = || guarded_names::credentials().chain([".castor"]);
-    let of_home = home.iter().flat_map(|home| disk::real_paths_in(home, names()));
+    let of_home = home.iter().flat_map(|it| disk::real_paths_in(it, guarded_names::credentials().chain([".castor"])));
     let of_system = guarded_names::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it)).map(canonical);
     ProtectedPaths { never_written, masked: of_home.chain(of_system).chain([castor]).collect() }
 }
