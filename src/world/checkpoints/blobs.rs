@@ -12,7 +12,6 @@ use ring::digest::{Context, Digest, SHA256, digest};
 use rustix::fs::{self as at, AtFlags, SeekFrom};
 
 use super::{DirFd, Failure, Hash, dirfd, fault};
-use crate::world::disk;
 
 pub struct Blobs {
     dir: DirFd,
@@ -59,7 +58,7 @@ impl Blobs {
     /// The name of a content. An object of git's may be changed in place by whoever has the
     /// repository, so it stands for no other file.
     pub fn name(hash: &Hash, is_object: bool) -> String {
-        disk::hex(hash) + if is_object { ".git" } else { "" }
+        crate::world::disk::hex(hash) + if is_object { ".git" } else { "" }
     }
 
     pub fn put(&self, bytes: &[u8]) -> Result<Hash, Failure> {
