@@ -57,6 +57,27 @@ fn a_question_goes_with_its_turn_when_the_log_fails() {
     check(&[START, PROMPT, &asked, failed], &expected);
 }
 
+/// Nobody waits for the editor's answer any more.
+#[test]
+fn a_file_that_policy_looks_at_goes_with_its_session() {
+    let evaluate = r#"> {"jsonrpc":"2.0","id":4,"method":"_castor/policy/evaluate","params":{"sessionId":"$1","tool":"read_file","args":{"file_path":"a"}}}\n
+"#;
+    let moves = [
+        START,
+        evaluate,
+        "editor $1 1 fs/read_text_file\n",
+        r#"> {"jsonrpc":"2.0","id":5,"method":"session/close","params":{"sessionId":"$1"}}\n"#,
+        "\n",
+    ];
+    let expected = [
+        "\"method\":\"fs/read_text_file\"",
+        r#""method":"$/cancel_request""#,
+        r#""id":4,"error""#,
+        r#""id":5,"result""#,
+    ];
+    check(&moves, &expected);
+}
+
 /// The client believed in a mode that was not there; or, worse, no longer believed in one that was.
 #[test]
 fn a_mode_that_the_log_did_not_take_is_not_set() {

@@ -13,7 +13,7 @@ use crate::{
             children, definitions, event_feed, flush, foreground, host_tools, mcp, offered_commands,
             open_session::{check_message, check_open, set_owner},
             outbox::OutboxItem,
-            pending_requests::RequestOwner,
+            pending_requests::{self, RequestOwner},
             reply::{self, Reply, reply_now},
             session_state, sessions,
             state::State,
@@ -166,6 +166,10 @@ pub fn end_session(state: &mut State, id: &SessionId) {
         session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.tell_hook(resources, run));
     }
     state.tasks.abort_session(id, state.now.unix_ms);
+    // What it asks the client beside its turn, as a look at a file for a question about policy.
+    let mut lines = Vec::new();
+    pending_requests::withdraw(&mut state.outgoing, |it| it.forget_session(id), &mut lines);
+    state.outbox.queue_lines(Some(id), |it| it.append(&mut lines));
     state.tasks.mcp.release(id);
     mcp::withdraw_of_stopped(state);
     state.tasks.traces.forget_session(id);
