@@ -94,10 +94,10 @@ impl WatchedCastor {
             let [asked_client, asked_agent] = [requests(&agent), requests(&client)];
             let version = agent.iter().find_map(|it| it["result"]["protocolVersion"].as_u64()).unwrap_or(1);
             for it in client.iter().filter(|_| !is_of_others(&path)) {
-                schema::check_as_client(it, asked(&asked_client, it)).map_err(|why| format!("{why} in {it}"))?;
+                schema::check_as_client(it, request_of(&asked_client, it)).map_err(|why| format!("{why} in {it}"))?;
             }
             for it in &agent {
-                let asked = asked(&asked_agent, it);
+                let asked = request_of(&asked_agent, it);
                 schema::check_message(version, it, asked).map_err(|why| format!("{why} in {it}"))?;
                 if it.get("method").is_none() && asked.is_none() && !it["id"].is_null() {
                     return Err(format!("an answer to nothing: {it}"));
@@ -152,7 +152,7 @@ fn requests(messages: &[Value]) -> BTreeMap<String, String> {
     messages.iter().filter(|it| it.get("id").is_some()).filter_map(method).collect()
 }
 
-fn asked<'a>(requests: &'a BTreeMap<String, String>, answer: &Value) -> Option<&'a str> {
+fn request_of<'a>(requests: &'a BTreeMap<String, String>, answer: &Value) -> Option<&'a str> {
     requests.get(&answer["id"].to_string()).map(String::as_str)
 }
 

@@ -1,4 +1,4 @@
-//! Sockets by which no client with a token has asked anything yet: there are few at a time, and the oldest makes room.
+//! Sockets without a token so far: how many there may be at a time, and the oldest of them makes room.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! Messages that have begun and not ended, of all WebSockets together: how many bytes of them there may be in memory.
+//! Memory limit of unfinished messages, of all WebSockets together.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Changes of titles and of the archive, and the look for a session: of sessions that need not be open.
+//! Orders about titles, the archive and the status of sessions, open or not, to a shared store.
 
 use serde_json::value::RawValue;
 

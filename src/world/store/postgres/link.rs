@@ -1,8 +1,8 @@
 //! Connections to Postgres: one for each purpose, made when it is needed and made anew when it broke.
 //!
-//! Appends have one: what waits for it goes together, and commits there wait for no disk. Leases have one, since a session that another castor has locked must
-//! not hold up an append. Reads have one, since a long one must not hold up a write. Heartbeats and notifications have one,
-//! since they must wait behind none of these.
+//! Appends have one: what waits for it goes together, and commits there wait for no disk. Leases have one, since a session
+//! that another castor has locked must not hold up an append. Reads have one, since a long one must not hold up a write.
+//! Heartbeats and notifications have one, since they must wait behind none of these.
 
 use std::{sync::Arc, time::Duration};
 

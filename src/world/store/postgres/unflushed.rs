@@ -37,7 +37,7 @@ const FLUSH: &str = "select pg_logical_emit_message(true, 'castor', '')";
 /// What is kept.
 #[derive(Default)]
 pub struct Unflushed {
-    state: Mutex<KeptAppends>,
+    state: Mutex<UnflushedAppends>,
     /// There is something to flush.
     wake: Notify,
     /// All up to this number are on the disk, or of no use any more.
@@ -45,15 +45,15 @@ pub struct Unflushed {
 }
 
 #[derive(Default)]
-struct KeptAppends {
-    orders: VecDeque<KeptAppend>,
+struct UnflushedAppends {
+    orders: VecDeque<UnflushedAppend>,
     last_number: u64,
     /// How often a connection was made that flushes.
     n_connections: u64,
     is_started: bool,
 }
 
-struct KeptAppend {
+struct UnflushedAppend {
     number: u64,
     order: Arc<AppendOrder>,
     /// The connection that flushed when it was sent.
@@ -77,7 +77,7 @@ impl Unflushed {
         let mut kept = lock(&self.state);
         kept.last_number += 1;
         let number = kept.last_number;
-        kept.orders.push_back(KeptAppend { number, order, connection });
+        kept.orders.push_back(UnflushedAppend { number, order, connection });
         self.wake.notify_one();
     }
 
@@ -87,7 +87,7 @@ impl Unflushed {
 
     /// Until all that was taken of a session and its sub-agents is on the disk.
     pub async fn wait_for_session(&self, root: &SessionId) {
-        let is_its = |it: &&KeptAppend| it.order.session.root() == root.root();
+        let is_its = |it: &&UnflushedAppend| it.order.session.root() == root.root();
         let Some(number) = lock(&self.state).orders.iter().filter(is_its).map(|it| it.number).next_back() else {
             return;
         };
@@ -105,7 +105,7 @@ impl Unflushed {
     /// Those that may have been lost before this connection was made, and the number of the last one.
     fn doubtful(&self) -> (Vec<(u64, Arc<AppendOrder>)>, u64) {
         let kept = lock(&self.state);
-        let is_older = |it: &&KeptAppend| it.connection < kept.n_connections;
+        let is_older = |it: &&UnflushedAppend| it.connection < kept.n_connections;
         let doubtful = kept.orders.iter().filter(is_older).map(|it| (it.number, it.order.clone())).collect();
         (doubtful, kept.last_number)
     }

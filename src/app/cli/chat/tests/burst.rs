@@ -74,7 +74,7 @@ fn a_key_is_drawn_before_the_rest_of_a_burst() {
 }
 
 #[test]
-fn what_follows_a_burst_stands_below_it() {
+fn later_text_stands_below_a_burst() {
     let mut chat = chat_at_work();
     say(&mut chat, &code());
     draw(&mut chat, "");
