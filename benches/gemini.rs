@@ -101,7 +101,7 @@ fn request() -> ModelRequest {
         model: "gemini-2.5-pro".into(),
         system: "".into(),
         contents: vec![Arc::new(turn)],
-        tools: Arc::new([]),
+        tools: [].into(),
         params: ModelParams::default(),
     }
 }

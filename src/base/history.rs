@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::base::{
     content::Part,
+    kept_value::KeptValue,
     tool::{CallResult, ToolCall},
 };
 
@@ -32,13 +33,13 @@ pub enum TurnPart {
 pub struct Turn {
     role: Role,
     parts: Vec<TurnPart>,
-    encoded: OnceLock<(&'static str, Bytes)>,
+    encoded: KeptValue<&'static str, Bytes>,
     tokens: OnceLock<u64>,
 }
 
 impl Turn {
     pub fn new(role: Role) -> Self {
-        Self { role, parts: Vec::new(), encoded: OnceLock::new(), tokens: OnceLock::new() }
+        Self { role, parts: Vec::new(), encoded: KeptValue::default(), tokens: OnceLock::new() }
     }
 
     pub fn role(&self) -> Role {
@@ -51,7 +52,7 @@ impl Turn {
 
     /// The parts, to be changed: kept bytes are forgotten.
     pub fn parts_mut(&mut self) -> &mut Vec<TurnPart> {
-        (self.encoded, self.tokens) = (OnceLock::new(), OnceLock::new());
+        (self.encoded, self.tokens) = (KeptValue::default(), OnceLock::new());
         &mut self.parts
     }
 
@@ -62,15 +63,14 @@ impl Turn {
 
     /// The turn's bytes in `dialect`, made by `encode` the first time and kept for one dialect.
     pub fn encoded(&self, dialect: &'static str, encode: impl Fn(&Turn) -> Bytes) -> Bytes {
-        let (kept, bytes) = self.encoded.get_or_init(|| (dialect, encode(self)));
-        if *kept == dialect { bytes.clone() } else { encode(self) }
+        self.encoded.get(dialect, |_| encode(self))
     }
 }
 
 impl Clone for Turn {
     /// A copy is about to be changed: it does not inherit the bytes.
     fn clone(&self) -> Self {
-        Self { role: self.role, parts: self.parts.clone(), encoded: OnceLock::new(), tokens: OnceLock::new() }
+        Self { role: self.role, parts: self.parts.clone(), encoded: KeptValue::default(), tokens: OnceLock::new() }
     }
 }
 

@@ -33,7 +33,7 @@ async fn search(generator: Arc<dyn Generator>, model: Arc<str>, query: String) -
         model: model.clone(),
         system: "".into(),
         contents: vec![Arc::new(question)],
-        tools: Arc::default(),
+        tools: [].into(),
         params: ModelParams { searches_web: true, ..ModelParams::default() },
     };
     let mut answer = Answer::default();

@@ -22,6 +22,7 @@ use crate::{
         model::{ModelParams, ModelRequest},
         path::AbsPath,
         tool::ToolSpec,
+        tool_list::ToolList,
     },
     engine::{record::Record, routing},
 };
@@ -31,7 +32,7 @@ use crate::{
 pub struct RequestMaterials<'a> {
     pub record: &'a Record,
     pub instructions: &'a Instructions,
-    pub tools: &'a Arc<[ToolSpec]>,
+    pub tools: &'a ToolList,
     /// Castor's own, also those that are not on offer.
     pub known_tools: &'a [ToolSpec],
     /// The last answer was none.

@@ -18,7 +18,8 @@ use crate::{
         log::{Entry, Fact, Mode, Principal},
         model::ModelRequest,
         path::AbsPath,
-        tool::{CallResult, ToolKind, ToolSpec},
+        tool::{CallResult, ToolKind},
+        tool_list::ToolList,
     },
     engine::record::{Record, SessionOrigin},
 };
@@ -127,7 +128,7 @@ impl Talk {
             interactive: true,
             tree: None,
         };
-        let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());
+        let (instructions, tools) = (Instructions::new(&around), ToolList::default());
         let scratch = &AbsPath::new("/scratch").unwrap();
         let (record, again, instructions, tools) = (&self.record, None::<RetryAdvice>, &instructions, &tools);
         let (compress_at, distill) = (self.compress_at, self.distill);

@@ -266,7 +266,7 @@ fn hooks_see_and_change_model_requests() {
             turn(Role::Tool, vec![media.clone()]),
             turn(Role::Model, vec![text("three")]),
         ],
-        tools: Arc::new([]),
+        tools: [].into(),
         params: ModelParams { temperature: Some(0.5), ..ModelParams::default() },
     };
     let told = llm::request_json(&request);
@@ -296,7 +296,7 @@ fn hooks_replace_results_of_tools() {
         TurnPart::Result(CallResult { id, name, content: vec![Part::text(text)], is_error: false })
     };
     let contents = vec![turn(Role::Tool, vec![result("a", "key k"), result("b", "fine")])];
-    let (system, tools, params) = ("s".into(), Arc::new([]), ModelParams::default());
+    let (system, tools, params) = ("s".into(), [].into(), ModelParams::default());
     let mut request = ModelRequest { model: "m".into(), system, contents, tools, params };
     let told = llm::request_json(&request)["tool_results"].clone();
     let (a, b) =

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::base::{tool::ToolSpec, tool_list::ToolList};
+
 /// Appends one element of a list.
 pub fn push_item(out: &mut Vec<u8>, value: &impl Serialize) {
     if !out.is_empty() {
@@ -14,11 +16,7 @@ pub fn push_item(out: &mut Vec<u8>, value: &impl Serialize) {
 
 /// Appends `,"name":value`, or without the comma at the beginning of an object.
 pub fn push_member(out: &mut Vec<u8>, name: &str, value: &impl Serialize) {
-    if out.last() != Some(&b'{') {
-        out.push(b',');
-    }
-    push_value(out, &name);
-    out.push(b':');
+    push_written(out, name, &[]);
     push_value(out, value);
 }
 
@@ -58,6 +56,25 @@ pub fn push_list<'a>(out: &mut Vec<u8>, written: impl Iterator<Item = &'a Bytes>
         }
         out.extend_from_slice(it);
     }
+}
+
+/// Appends `,"name":` and a value that is written already, in pieces.
+pub fn push_written(out: &mut Vec<u8>, name: &str, pieces: &[&[u8]]) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    push_value(out, &name);
+    out.push(b':');
+    pieces.iter().for_each(|it| out.extend_from_slice(it));
+}
+
+/// The tools of a request as `push` appends one, with commas between.
+pub fn encode_tools(tools: &ToolList, dialect: &'static str, push: fn(&mut Vec<u8>, &ToolSpec)) -> Bytes {
+    tools.encoded(dialect, |tools| {
+        let mut out = Vec::new();
+        tools.iter().for_each(|it| push(&mut out, it));
+        out.into()
+    })
 }
 
 pub fn push_value(out: &mut Vec<u8>, value: &impl Serialize) {

@@ -9,9 +9,10 @@ use crate::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
         tool::{CallResult, ToolSpec},
+        tool_list::ToolList,
     },
     world::models::{
-        json::{push_item, push_member, push_members, push_messages},
+        json::{encode_tools, push_item, push_member, push_members, push_messages, push_written},
         message_pieces::{Blob, MessagePiece, pieces, split_output},
         provider_limits,
     },
@@ -57,7 +58,6 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     // The API takes no temperature beside thoughts.
     let temperature = params.temperature.filter(|_| thinking.is_none());
     let top_p = params.top_p.filter(|_| thinking.is_none() && temperature.is_none());
-    let tools: Vec<Value> = request.tools.iter().map(tool).chain(shape.map(output_format)).collect();
     let kept = json!({ "type": "ephemeral" });
     let system = json!([{ "type": "text", "text": &*request.system, "cache_control": kept }]);
     let fields = [
@@ -68,11 +68,11 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("stop_sequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("output_config", effort(params, &request.model)),
         ("thinking", thinking),
-        ("tools", (!tools.is_empty()).then_some(tools.into())),
         ("tool_choice", shape.map(|_| json!({ "type": "tool", "name": ANSWER }))),
         ("system", (!request.system.is_empty()).then_some(system)),
     ];
     push_members(&mut out, &fields);
+    push_tools(&mut out, &request.tools, shape);
     out
 }
 
@@ -117,6 +117,17 @@ fn level(word: &str) -> Option<(&'static str, u32)> {
 fn tool(it: &ToolSpec) -> Value {
     let (name, schema) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
     json!({ "name": name, "description": it.description, "input_schema": schema })
+}
+
+/// Appends the tools, and that which takes an answer of this shape.
+fn push_tools(out: &mut Vec<u8>, tools: &ToolList, shape: Option<&Value>) {
+    let tools = encode_tools(tools, "anthropic", |out, it| push_item(out, &tool(it)));
+    let mut last = Vec::new();
+    shape.into_iter().for_each(|it| push_item(&mut last, &output_format(it)));
+    let comma = if tools.is_empty() || last.is_empty() { "" } else { "," };
+    if !(tools.is_empty() && last.is_empty()) {
+        push_written(out, "tools", &[b"[", &tools, comma.as_bytes(), &last, b"]"]);
+    }
 }
 
 /// The tool that takes an answer of this shape.

@@ -16,7 +16,7 @@ fn request(model: &str, conversation_text: &str) -> ModelRequest {
         model: model.into(),
         system: "Be kind.".into(),
         contents: conversation(conversation_text),
-        tools: std::sync::Arc::from([]),
+        tools: [].into(),
         params: ModelParams::default(),
     }
 }

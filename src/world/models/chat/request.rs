@@ -12,7 +12,7 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_list, push_member, push_members},
+        json::{encode_tools, push_item, push_list, push_member, push_members, push_written},
         message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
     },
@@ -55,9 +55,12 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         ("reasoning_effort", effort.map(Value::from)),
         ("stop", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("response_format", params.schema.as_deref().map(format)),
-        ("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect())),
     ];
     push_members(&mut out, &fields);
+    if !request.tools.is_empty() {
+        let tools = encode_tools(&request.tools, "chat", |out, it| push_item(out, &tool(it)));
+        push_written(&mut out, "tools", &[b"[", &tools, b"]"]);
+    }
     out
 }
 

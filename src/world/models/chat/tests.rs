@@ -18,7 +18,7 @@ fn request(conversation_text: &str) -> ModelRequest {
         model: "m".into(),
         system: "Be kind.".into(),
         contents: conversation(conversation_text),
-        tools: std::sync::Arc::from([]),
+        tools: [].into(),
         params: ModelParams::default(),
     }
 }

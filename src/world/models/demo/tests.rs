@@ -93,7 +93,7 @@ fn it_says_when_tools_fail() {
     assert_eq!(calls.len(), 1);
     assert!(said.contains("0 files and 0 folders"), "{said}");
     let mut request = request("hi");
-    request.tools = Arc::new([]);
+    request.tools = [].into();
     assert!(matches!(next_step(&request).1, DemoStep::Say(it) if it.contains("not given that tool")));
 }
 

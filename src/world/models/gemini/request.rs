@@ -1,4 +1,4 @@
-//! Requests of Gemini's API. Each turn is encoded once and its bytes are copied.
+//! Requests of Gemini's API. Turns and tools are encoded once and their bytes are copied.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_member, push_messages},
+        json::{encode_tools, push_item, push_member, push_messages, push_written},
         message_pieces::{Blob, MessagePiece, blob, pieces, split_output},
         provider_limits,
     },
@@ -50,8 +50,8 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     }
     // The service takes either.
     if !request.tools.is_empty() && !request.params.searches_web {
-        let function_declarations: Vec<Declaration<'_>> = request.tools.iter().map(Declaration::from).collect();
-        push_member(&mut out, "tools", &[Declarations { function_declarations }]);
+        let declarations = encode_tools(&request.tools, "gemini", |out, it| push_item(out, &Declaration::from(it)));
+        push_written(&mut out, "tools", &[br#"[{"functionDeclarations":["#, &declarations, b"]}]"]);
     }
     if request.params.searches_web {
         push_member(&mut out, "tools", &json!([{ "googleSearch": {} }]));
@@ -180,12 +180,6 @@ fn function_response(out: &mut Vec<u8>, result: &CallResult, form: Form) {
 struct Content<'a> {
     role: &'static str,
     parts: &'a [Text<'a>],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Declarations<'a> {
-    function_declarations: Vec<Declaration<'a>>,
 }
 
 #[derive(Serialize)]

@@ -81,7 +81,7 @@ pub fn request(model: &str, conversation: &str) -> ModelRequest {
         model: model.into(),
         system: "".into(),
         contents: turns(conversation),
-        tools: Arc::new([]),
+        tools: [].into(),
         params: ModelParams::default(),
     }
 }
@@ -200,14 +200,15 @@ fn result_media_follows_the_model() {
 fn request_carries_system_tools_and_config() {
     let mut request = request("m", "user text a \u{2028}\"\\\u{1}");
     request.system = "be brief".into();
-    request.tools = Arc::new([ToolSpec {
+    request.tools = [ToolSpec {
         name: "ls".into(),
         title: "List".into(),
         description: "lists".into(),
         kind: ToolKind::Read,
         traits: Default::default(),
         parameters: json!({ "type": "object" }).into(),
-    }]);
+    }]
+    .into();
     request.params = ModelParams {
         include_thoughts: true,
         temperature: Some(0.5),
@@ -246,6 +247,7 @@ fn request_carries_system_tools_and_config() {
         got["generationConfig"],
         json!({ "thinkingConfig": { "includeThoughts": true, "thinkingLevel": "HIGH" } })
     );
+    request.tools.clone().encoded("gemini", |_| unreachable!("they are written once"));
 }
 
 fn text(text: &str) -> Chunk {

@@ -11,7 +11,7 @@ use crate::{
         tool::{CallResult, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_list, push_member, push_members},
+        json::{encode_tools, push_item, push_list, push_member, push_members, push_written},
         message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
     },
@@ -43,9 +43,12 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("max_output_tokens", params.max_output_tokens.map(Value::from)),
         ("reasoning", reasoning(params)),
         ("text", params.schema.as_deref().map(format)),
-        ("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect())),
     ];
     push_members(&mut out, &fields);
+    if !request.tools.is_empty() {
+        let tools = encode_tools(&request.tools, "responses", |out, it| push_item(out, &tool(it)));
+        push_written(&mut out, "tools", &[b"[", &tools, b"]"]);
+    }
     if !request.system.is_empty() {
         push_member(&mut out, "instructions", &&*request.system);
     }
