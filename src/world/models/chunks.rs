@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::{
     lenient::Count,
     provider_limits::{self, LegalNames},
+    text_events::{TextChunk, TextEvent},
 };
 use crate::base::model::{Chunk, Finish, Usage};
 
@@ -14,9 +15,20 @@ pub struct AnswerState {
     /// Passed on once, at the end.
     pub usage: Option<Usage>,
     pub finished: bool,
+    last_text: Option<TextEvent>,
 }
 
 impl AnswerState {
+    /// Of the event `data` nothing counts but this text.
+    pub fn text(&mut self, data: &[u8], text: &str, chunk: TextChunk) -> Option<Chunk> {
+        TextEvent::read(&mut self.last_text, data, text, chunk)
+    }
+
+    /// The chunk of an event that needs no parsing.
+    pub fn text_again(&self, data: &[u8]) -> Option<Chunk> {
+        self.last_text.as_ref()?.again(data)
+    }
+
     pub fn finish(&mut self, why: Finish, out: &mut Vec<Chunk>) {
         self.finished = true;
         out.extend(self.usage.take().map(Chunk::Usage));

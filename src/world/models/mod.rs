@@ -22,6 +22,7 @@ pub mod switch;
 mod tests_caching;
 #[cfg(test)]
 mod tests_streams;
+mod text_events;
 pub mod unreachable_model;
 
 use std::sync::Arc;

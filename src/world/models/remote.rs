@@ -91,10 +91,12 @@ pub trait Decode: Send {
 
     /// As [`Self::read`], of any event's data.
     fn event(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        match data.trim_ascii() {
-            b"" => Ok(()),
-            data => self.read(data, out),
+        let data = data.trim_ascii();
+        if let Some(it) = self.state().text_again(data) {
+            out.push(it);
+            return Ok(());
         }
+        if data.is_empty() { Ok(()) } else { self.read(data, out) }
     }
 
     /// Whether the answer is complete. More may still come.

@@ -16,20 +16,27 @@ use crate::{
     wire::sse,
 };
 
-/// All chunks of an answer that came in these pieces.
-fn decode(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Vec<Chunk> {
-    let request = ModelRequest {
+fn request() -> ModelRequest {
+    ModelRequest {
         model: "m".into(),
         system: "".into(),
         contents: conversation("user text hi"),
         tools: [].into(),
         params: ModelParams::default(),
-    };
+    }
+}
+
+/// All chunks of an answer that came in these pieces. `parses`: each event by itself.
+fn decode(dialect: &dyn Dialect, pieces: &[&[u8]], parses: bool) -> Vec<Chunk> {
+    let request = request();
     let (mut events, mut decoder, mut chunks) = (sse::Decoder::default(), dialect.decoder(&request), Vec::new());
     for piece in pieces {
         events.push(Bytes::copy_from_slice(piece));
         while let Some(event) = events.next().unwrap() {
-            decoder.event(&event.data, &mut chunks).unwrap();
+            match parses && !event.data.trim_ascii().is_empty() {
+                true => decoder.read(event.data.trim_ascii(), &mut chunks).unwrap(),
+                false => decoder.event(&event.data, &mut chunks).unwrap(),
+            }
         }
     }
     decoder.end(&mut chunks);
@@ -65,14 +72,46 @@ fn shown(chunks: &[Chunk]) -> String {
 
 fn check(dialect: &dyn Dialect, stream: &str, expected: expect_test::ExpectFile) {
     let bytes = stream.as_bytes();
-    let whole = decode(dialect, &[bytes]);
+    let whole = decode(dialect, &[bytes], true);
     expected.assert_eq(&shown(&whole));
     for at in 0..bytes.len() {
         let (before, after) = bytes.split_at(at);
-        assert_eq!(decode(dialect, &[before, after]), whole, "cut at {at}");
+        assert_eq!(decode(dialect, &[before, after], false), whole, "cut at {at}");
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(decode(dialect, &single), whole, "byte by byte");
+    assert_eq!(decode(dialect, &single, false), whole, "byte by byte");
+}
+
+/// What the next event is without parsing, by the one before.
+fn again(dialect: &dyn Dialect, event: &str) -> Option<Chunk> {
+    let request = request();
+    let (mut decoder, mut chunks) = (dialect.decoder(&request), Vec::new());
+    decoder.event(event.replace('@', "one").as_bytes(), &mut chunks).unwrap();
+    decoder.state().text_again(event.replace('@', "two").as_bytes())
+}
+
+#[test]
+fn events_with_nothing_but_a_text_are_not_parsed_again() {
+    let (gemini, anthropic, chat) = (gemini_api(), Anthropic, chat());
+    let part = |part: &str, more: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{part}]}}{more}}}]}}"#);
+    let delta = |delta: &str| format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
+    let choice = |delta: &str, more: &str| format!(r#"{{"choices":[{{"delta":{delta}{more}}}],"usage":null}}"#);
+    let text = Some(Chunk::Text { text: "two".to_owned(), signature: None });
+    let thought = Some(Chunk::Thought { text: "two".to_owned(), signature: None });
+    let check = |dialect: &dyn Dialect, event: String, expected: &Option<Chunk>| {
+        assert_eq!(again(dialect, &event), *expected, "{event}");
+    };
+    check(&gemini, part(r#"{"text":"@"}"#, r#","index":0"#), &text);
+    check(&gemini, part(r#"{"thought":true,"text":"@"}"#, ""), &thought);
+    check(&gemini, part(r#"{"text":"@","thoughtSignature":"s"}"#, ""), &None);
+    check(&gemini, part(r#"{"text":"@"},{"text":"more"}"#, ""), &None);
+    check(&gemini, part(r#"{"text":"@"}"#, r#","finishReason":"STOP""#), &None);
+    check(&anthropic, delta(r#"{"type":"text_delta","text":"@"}"#), &text);
+    check(&anthropic, delta(r#"{"type":"thinking_delta","thinking":"@"}"#), &thought);
+    check(&anthropic, delta(r#"{"type":"input_json_delta","partial_json":"@"}"#), &None);
+    check(&chat, choice(r#"{"role":"assistant","content":"@"}"#, r#","finish_reason":null"#), &text);
+    check(&chat, choice(r#"{"content":"@","tool_calls":[{"index":0,"id":"a"}]}"#, ""), &None);
+    check(&chat, choice(r#"{"content":"@"}"#, r#","finish_reason":"stop""#), &None);
 }
 
 macro_rules! streams {

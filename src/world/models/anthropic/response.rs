@@ -47,10 +47,11 @@ impl AnthropicDecoder {
         }
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
+    /// Of the event `data`. Counts beside a text only grow: to take them once is enough.
+    fn delta(&mut self, data: &[u8], delta: Delta<'_>, out: &mut Vec<Chunk>) {
         match delta {
-            Delta { text: Some(it), .. } => out.extend(chunks::text(it.0.into_owned())),
-            Delta { thinking: Some(it), .. } => out.extend(chunks::thought(it.0.into_owned())),
+            Delta { text: Some(it), .. } => out.extend(self.state.text(data, &it.0, chunks::text)),
+            Delta { thinking: Some(it), .. } => out.extend(self.state.text(data, &it.0, chunks::thought)),
             Delta { signature: Some(it), .. } => out.push(chunks::signature(SIGNER, &it.0)),
             Delta { partial_json: Some(it), .. } => {
                 if let Some((.., arguments)) = &mut self.call {
@@ -101,7 +102,7 @@ impl Decode for AnthropicDecoder {
             }
             "content_block_delta" => {
                 if let Some(it) = event.delta {
-                    self.delta(it, out);
+                    self.delta(data, it, out);
                 }
             }
             "content_block_stop" => self.emit_call(out),

@@ -134,7 +134,10 @@ impl Decode for ChatDecoder {
         }
         let Some(choice) = event.choices.into_iter().flatten().next() else { return Ok(()) };
         if let Some(delta) = choice.delta {
-            self.delta(delta, out);
+            match delta.only_text().filter(|_| choice.finish_reason.is_none()) {
+                Some(text) => out.extend(self.state.text(data, text, chunks::text)),
+                None => self.delta(delta, out),
+            }
         }
         if let Some(it) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
             self.state.finished = true;
@@ -199,6 +202,24 @@ struct Delta<'a> {
     #[serde(borrow)]
     refusal: Option<Str<'a>>,
     tool_calls: Option<Vec<CallDelta>>,
+}
+
+impl Delta<'_> {
+    /// The text of a delta that has nothing else.
+    fn only_text(&self) -> Option<&str> {
+        match self {
+            Self {
+                content: Some(Content::Text(it)),
+                reasoning_content: None,
+                reasoning: None,
+                reasoning_text: None,
+                reasoning_details: None,
+                refusal: None,
+                tool_calls: None,
+            } => Some(&it.0),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -12,6 +12,7 @@ use crate::{
         error_body,
         lenient::{Count, Str},
         remote::Decode,
+        text_events::TextChunk,
     },
 };
 
@@ -34,6 +35,10 @@ impl Decode for GeminiDecoder {
         }
         let event = error_body::parse::<Event<'_>>(data)?;
         error_body::check(event.error)?;
+        if let Some((text, chunk)) = event.only_text() {
+            out.extend(self.state.text(data, text, chunk));
+            return Ok(());
+        }
         let candidate = event.candidates.and_then(|it| it.into_iter().next());
         let (content, finish, found) =
             candidate.map_or((None, None, None), |it| (it.content, it.finish_reason, it.grounding_metadata));
@@ -137,6 +142,26 @@ struct Event<'a> {
     prompt_feedback: Option<PromptFeedback<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
+}
+
+impl Event<'_> {
+    /// The text of an event in which nothing else counts, and what it is.
+    fn only_text(&self) -> Option<(&str, TextChunk)> {
+        let Self { candidates: Some(candidates), usage_metadata: None, prompt_feedback: None, error: None } = self
+        else {
+            return None;
+        };
+        let [Candidate { content: Some(content), finish_reason: None, grounding_metadata: None }] = &**candidates
+        else {
+            return None;
+        };
+        let [Part { text: Some(text), thought, thought_signature: None, function_call: None, inline_data: None }] =
+            content.parts.as_deref()?
+        else {
+            return None;
+        };
+        Some((&text.0, if thought.unwrap_or_default() { chunks::thought } else { chunks::text }))
+    }
 }
 
 #[derive(Deserialize)]
