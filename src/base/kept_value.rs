@@ -12,6 +12,13 @@ impl<K, V> Default for KeptValue<K, V> {
     }
 }
 
+/// A copy is about to be changed: it keeps nothing.
+impl<K, V> Clone for KeptValue<K, V> {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 impl<K: PartialEq, V: Clone> KeptValue<K, V> {
     /// The kept value, or a new one for another key.
     pub fn get(&self, key: K, make: impl Fn(&K) -> V) -> V {

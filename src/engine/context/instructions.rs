@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::base::{
     client_settings::{ClientPrompt, ClientPromptMode},
+    kept_value::KeptValue,
     path::AbsPath,
     text,
     tool::{PolicyClass, ToolSpec},
+    tool_list::ToolList,
 };
 
 /// Instructions that stay the same in a session: prompt caches need the same bytes each time.
@@ -19,6 +21,7 @@ pub struct Instructions {
     client: Option<ClientPrompt>,
     /// What MCP servers say of their use; empty: nothing.
     servers: Arc<str>,
+    text: KeptValue<ToolList, Arc<str>>,
 }
 
 /// The model's environment.
@@ -46,7 +49,7 @@ impl Instructions {
         let place = format!(
             "{head}\n\n# Where you are\n- Platform: {platform}\n- This session began on {made_on}{folders}{tree}"
         );
-        Self { place, agent: None, client: None, servers: Arc::default() }
+        Self { place, agent: None, client: None, servers: Arc::default(), text: KeptValue::default() }
     }
 
     /// The same with what servers say of their use: their names and their words.
@@ -78,7 +81,7 @@ impl Instructions {
     pub fn for_agent(&self, role: &str, rules: &str) -> Self {
         let place = self.place.replacen(NOBODY, "", 1);
         let text = format!("{role}{place}\n\n{rules}");
-        Self { place, agent: Some(text.into()), client: None, servers: Arc::default() }
+        Self { place, agent: Some(text.into()), client: None, servers: Arc::default(), text: KeptValue::default() }
     }
 
     /// The same place for a session that is an agent's.
@@ -87,9 +90,11 @@ impl Instructions {
     }
 
     /// For a model that is offered these tools: nothing is said of others.
-    pub fn text(&self, tools: &[ToolSpec]) -> Arc<str> {
-        let text = self.text_without_servers(tools);
-        if self.servers.is_empty() { text } else { format!("{text}\n\n{}", self.servers).into() }
+    pub fn text(&self, tools: &ToolList) -> Arc<str> {
+        self.text.get(tools.clone(), |tools| {
+            let text = self.text_without_servers(tools);
+            if self.servers.is_empty() { text } else { format!("{text}\n\n{}", self.servers).into() }
+        })
     }
 
     fn text_without_servers(&self, tools: &[ToolSpec]) -> Arc<str> {

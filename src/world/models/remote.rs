@@ -20,6 +20,7 @@ use super::{Generator, Sink, chunks::AnswerState, error_body, google::Tokens, ra
 use crate::{
     base::{
         fs::BoxFuture,
+        kept_value::KeptValue,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         text,
     },
@@ -118,12 +119,14 @@ pub struct Remote {
     pub(super) http: Arc<Http>,
     /// What stands before the names of its models, `/` included.
     prefix: String,
+    /// Of a model's answers.
+    url: KeptValue<String, Option<Url>>,
 }
 
 impl Remote {
     /// Opens nothing yet. A configuration that cannot work fails with `Auth` when it is first used.
     pub fn new(endpoint: Endpoint, dialect: impl Dialect + 'static, http: Arc<Http>) -> Self {
-        Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new() }
+        Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new(), url: KeptValue::default() }
     }
 
     /// With other words about where its address and key come from.
@@ -201,7 +204,8 @@ impl Remote {
     }
 
     fn url(&self, model: &str) -> Result<Url, Failure> {
-        self.dialect.url(self.base()?, model).ok_or_else(invalid_endpoint)
+        let url = |model: &String| self.dialect.url(self.base().ok()?, model);
+        self.url.get(model.to_owned(), url).ok_or_else(invalid_endpoint)
     }
 
     pub(super) fn base(&self) -> Result<Url, Failure> {
