@@ -1,4 +1,4 @@
-//! A cell of something immutable: what was made of it first is kept.
+//! A cell that keeps the first value that was made from something immutable.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ impl<K, V> Default for KeptValue<K, V> {
     }
 }
 
-/// A copy is about to be changed: it keeps nothing.
+/// A copy may be changed: it keeps nothing. What is moved keeps its value, so nothing may change behind a `..self`.
 impl<K, V> Clone for KeptValue<K, V> {
     fn clone(&self) -> Self {
         Self::default()

@@ -54,5 +54,5 @@ pub mod state;
 pub mod terminal;
 pub mod text;
 pub mod tool;
-pub mod tool_list;
+pub mod tool_offer;
 pub mod trust;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{credential::Credential, history::Turn, peer_agent::PeerReport, tool_list::ToolList};
+use crate::base::{credential::Credential, history::Turn, peer_agent::PeerReport, tool_offer::ToolOffer};
 
 /// One request to a model. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct ModelRequest {
     pub model: Arc<str>,
     pub system: Arc<str>,
     pub contents: Vec<Arc<Turn>>,
-    pub tools: ToolList,
+    pub tools: ToolOffer,
     pub params: ModelParams,
 }
 

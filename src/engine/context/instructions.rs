@@ -8,7 +8,7 @@ use crate::base::{
     path::AbsPath,
     text,
     tool::{PolicyClass, ToolSpec},
-    tool_list::ToolList,
+    tool_offer::ToolOffer,
 };
 
 /// Instructions that stay the same in a session: prompt caches need the same bytes each time.
@@ -21,7 +21,7 @@ pub struct Instructions {
     client: Option<ClientPrompt>,
     /// What MCP servers say of their use; empty: nothing.
     servers: Arc<str>,
-    text: KeptValue<ToolList, Arc<str>>,
+    text: KeptValue<ToolOffer, Arc<str>>,
 }
 
 /// The model's environment.
@@ -90,7 +90,7 @@ impl Instructions {
     }
 
     /// For a model that is offered these tools: nothing is said of others.
-    pub fn text(&self, tools: &ToolList) -> Arc<str> {
+    pub fn text(&self, tools: &ToolOffer) -> Arc<str> {
         self.text.get(tools.clone(), |tools| {
             let text = self.text_without_servers(tools);
             if self.servers.is_empty() { text } else { format!("{text}\n\n{}", self.servers).into() }

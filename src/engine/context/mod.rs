@@ -22,7 +22,7 @@ use crate::{
         model::{ModelParams, ModelRequest},
         path::AbsPath,
         tool::ToolSpec,
-        tool_list::ToolList,
+        tool_offer::ToolOffer,
     },
     engine::{record::Record, routing},
 };
@@ -32,7 +32,7 @@ use crate::{
 pub struct RequestMaterials<'a> {
     pub record: &'a Record,
     pub instructions: &'a Instructions,
-    pub tools: &'a ToolList,
+    pub tools: &'a ToolOffer,
     /// Castor's own, also those that are not on offer.
     pub known_tools: &'a [ToolSpec],
     /// The last answer was none.

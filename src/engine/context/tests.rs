@@ -19,7 +19,7 @@ use crate::{
         model::ModelRequest,
         path::AbsPath,
         tool::{CallResult, ToolKind},
-        tool_list::ToolList,
+        tool_offer::ToolOffer,
     },
     engine::record::{Record, SessionOrigin},
 };
@@ -128,7 +128,7 @@ impl Talk {
             interactive: true,
             tree: None,
         };
-        let (instructions, tools) = (Instructions::new(&around), ToolList::default());
+        let (instructions, tools) = (Instructions::new(&around), ToolOffer::default());
         let scratch = &AbsPath::new("/scratch").unwrap();
         let (record, again, instructions, tools) = (&self.record, None::<RetryAdvice>, &instructions, &tools);
         let (compress_at, distill) = (self.compress_at, self.distill);

@@ -18,7 +18,7 @@ use crate::{
         log::{Grant, Mode, PersistentGrant},
         peer_agent::PeerAgent,
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
-        tool_list::ToolList,
+        tool_offer::ToolOffer,
     },
     engine::{
         hooks::Hooks,
@@ -38,7 +38,7 @@ pub struct CallContext<'a, 's> {
 #[derive(Clone, Debug)]
 pub struct Toolbox {
     /// Sorted by name; session tools included.
-    pub tools: ToolList,
+    pub tools: ToolOffer,
     pub rules: Arc<RuleSet>,
     pub hooks: Hooks,
     /// Whether somebody can be asked.
@@ -56,9 +56,9 @@ pub struct Toolbox {
     /// How its commands are held.
     pub sandbox: SandboxSummary,
     /// What of `tools` is castor's own.
-    pub(super) own_tools: ToolList,
+    pub(super) own_tools: ToolOffer,
     /// Castor's own, also those that the model is not told of.
-    pub known_tools: ToolList,
+    pub known_tools: ToolOffer,
     /// What of `tools` is from outside.
     pub(super) foreign_tools: Arc<[ForeignTool]>,
     /// What of those an agent's run has from the session above it.
@@ -90,7 +90,7 @@ pub struct SandboxSummary {
 }
 
 /// Both, by name.
-fn sorted(tools: &[ToolSpec], more: &[ToolSpec]) -> ToolList {
+fn sorted(tools: &[ToolSpec], more: &[ToolSpec]) -> ToolOffer {
     let mut res: Vec<ToolSpec> = tools.iter().chain(more).cloned().collect();
     res.sort_by(|a, b| a.name.cmp(&b.name));
     res.into()
@@ -121,7 +121,7 @@ impl Toolbox {
         tools.retain(|it| {
             keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&rules, it, None, interactive))
         });
-        let tools = ToolList::from(tools);
+        let tools = ToolOffer::from(tools);
         let (outside, servers) = (Arc::default(), Arc::default());
         let (rules, hooks) = (Arc::new(rules), Hooks::default());
         Self {
@@ -240,7 +240,7 @@ impl Toolbox {
 
     /// The toolbox of a sub-agent, under the same rules: what it has of these tools, and those that end its run.
     pub fn for_agent(&self, agent: &AgentDefinition, task: AgentTask) -> Self {
-        let tools = ToolList::from(self.tools_of_agent(agent));
+        let tools = ToolOffer::from(self.tools_of_agent(agent));
         let is_its = |name: &str| tools.iter().any(|it| it.name == name);
         let foreign_tools: Arc<[ForeignTool]> =
             self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();

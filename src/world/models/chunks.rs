@@ -19,9 +19,10 @@ pub struct AnswerState {
 }
 
 impl AnswerState {
-    /// Of the event `data` nothing counts but this text.
-    pub fn text(&mut self, data: &[u8], text: &str, chunk: TextChunk) -> Option<Chunk> {
-        TextEvent::read(&mut self.last_text, data, text, chunk)
+    /// A chunk of this text. `event`: its event, if nothing else in it counts; the next one like it needs no parsing.
+    pub fn text(&mut self, event: Option<&[u8]>, text: &str, chunk: TextChunk) -> Option<Chunk> {
+        self.last_text = event.and_then(|it| TextEvent::new(it, text, chunk));
+        chunk(text.to_owned())
     }
 
     /// The chunk of an event that needs no parsing.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::base::{tool::ToolSpec, tool_list::ToolList};
+use crate::base::{tool::ToolSpec, tool_offer::ToolOffer};
 
 /// Appends one element of a list.
 pub fn push_item(out: &mut Vec<u8>, value: &impl Serialize) {
@@ -68,12 +68,12 @@ pub fn push_written(out: &mut Vec<u8>, name: &str, pieces: &[&[u8]]) {
     pieces.iter().for_each(|it| out.extend_from_slice(it));
 }
 
-/// The tools of a request as `push` appends one, with commas between.
-pub fn encode_tools(tools: &ToolList, dialect: &'static str, push: fn(&mut Vec<u8>, &ToolSpec)) -> Bytes {
+/// All tools, each written by `push`, with commas between. They are kept: `push` goes by the tool alone.
+pub fn encode_tools(tools: &ToolOffer, dialect: &'static str, push: fn(&mut Vec<u8>, &ToolSpec)) -> Bytes {
     tools.encoded(dialect, |tools| {
         let mut out = Vec::new();
         tools.iter().for_each(|it| push(&mut out, it));
-        out.into()
+        out.into_boxed_slice().into()
     })
 }
 

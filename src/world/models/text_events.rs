@@ -1,11 +1,14 @@
-//! Events that are as the last one but for their text: most of a fast stream is, and is read without parsing.
+//! Events that differ from the last one by their text only, as most of a fast stream do: they are not parsed.
 
 use crate::base::model::Chunk;
 
 /// How a text becomes a chunk; `None`: it says nothing.
 pub type TextChunk = fn(String) -> Option<Chunk>;
 
-/// An event of which nothing counts but one text: what stands around it.
+/// Larger events are not kept, in bytes around their text.
+const MAX_AROUND: usize = 4 << 10;
+
+/// What stands around the text of an event in which nothing else counts.
 #[derive(Debug)]
 pub struct TextEvent {
     before: Vec<u8>,
@@ -14,14 +17,13 @@ pub struct TextEvent {
 }
 
 impl TextEvent {
-    /// `text` as a chunk of the event `data`. Where it lies there as it is, without escapes, the event is kept in `last`.
-    pub fn read(last: &mut Option<Self>, data: &[u8], text: &str, chunk: TextChunk) -> Option<Chunk> {
+    /// Of the event `data` with this text, if the text lies there as it is, without escapes.
+    pub fn new(data: &[u8], text: &str, chunk: TextChunk) -> Option<Self> {
         let at = (text.as_ptr() as usize).wrapping_sub(data.as_ptr() as usize);
-        let around = (data.get(..at), data.get(at.saturating_add(text.len())..));
-        if let (Some(before @ [.., b'"']), Some(after @ [b'"', ..])) = around {
-            *last = Some(Self { before: before.to_owned(), after: after.to_owned(), chunk });
-        }
-        chunk(text.to_owned())
+        let (before, after) = (data.get(..at)?, data.get(at.checked_add(text.len())?..)?);
+        let is_whole = before.ends_with(b"\"") && after.starts_with(b"\"");
+        let is_small = before.len() + after.len() <= MAX_AROUND;
+        (is_whole && is_small).then(|| Self { before: before.to_owned(), after: after.to_owned(), chunk })
     }
 
     /// The chunk of an event that is the same but for its text; `None`: it is another one, or its text has escapes.
@@ -40,12 +42,11 @@ mod tests {
 
     #[test]
     fn only_the_text_may_differ() {
-        let (data, mut last) = (r#"{"a":"one","b":1}"#, None);
-        let one = data.get(6..9).unwrap();
-        TextEvent::read(&mut last, data.as_bytes(), "one", chunks::text);
-        assert!(last.is_none(), "another text, as one with escapes is");
-        assert_eq!(TextEvent::read(&mut last, data.as_bytes(), one, chunks::text), chunks::text("one".to_owned()));
-        let again = |data: &[u8]| last.as_ref().unwrap().again(data);
+        let data = r#"{"a":"one","b":1}"#;
+        let kept = |text| TextEvent::new(data.as_bytes(), text, chunks::text);
+        assert!(kept("one").is_none(), "another text, as one with escapes is");
+        let last = kept(data.get(6..9).unwrap()).unwrap();
+        let again = |data: &[u8]| last.again(data);
         for text in ["x", " …, }", "one"] {
             assert_eq!(again(data.replace("one", text).as_bytes()), chunks::text(text.to_owned()), "{text}");
         }
@@ -56,5 +57,7 @@ mod tests {
             assert_eq!(again(data.as_bytes()), None, "{data}");
         }
         assert_eq!(again(b"{\"a\":\"\xff\",\"b\":1}"), None);
+        let large = format!(r#"{{"a":"one","b":"{}"}}"#, "x".repeat(5_000));
+        assert!(TextEvent::new(large.as_bytes(), large.get(6..9).unwrap(), chunks::text).is_none());
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
         tool::{CallResult, ToolSpec},
-        tool_list::ToolList,
+        tool_offer::ToolOffer,
     },
     world::models::{
         json::{encode_tools, push_item, push_member, push_members, push_messages, push_written},
@@ -120,7 +120,7 @@ fn tool(it: &ToolSpec) -> Value {
 }
 
 /// Appends the tools, and that which takes an answer of this shape.
-fn push_tools(out: &mut Vec<u8>, tools: &ToolList, shape: Option<&Value>) {
+fn push_tools(out: &mut Vec<u8>, tools: &ToolOffer, shape: Option<&Value>) {
     let tools = encode_tools(tools, "anthropic", |out, it| push_item(out, &tool(it)));
     let mut last = Vec::new();
     shape.into_iter().for_each(|it| push_item(&mut last, &output_format(it)));

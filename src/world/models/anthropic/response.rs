@@ -47,11 +47,11 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Of the event `data`. Counts beside a text only grow: to take them once is enough.
-    fn delta(&mut self, data: &[u8], delta: Delta<'_>, out: &mut Vec<Chunk>) {
+    /// `event`: the whole of it, if it has no counts.
+    fn delta(&mut self, event: Option<&[u8]>, delta: Delta<'_>, out: &mut Vec<Chunk>) {
         match delta {
-            Delta { text: Some(it), .. } => out.extend(self.state.text(data, &it.0, chunks::text)),
-            Delta { thinking: Some(it), .. } => out.extend(self.state.text(data, &it.0, chunks::thought)),
+            Delta { text: Some(it), .. } => out.extend(self.state.text(event, &it.0, chunks::text)),
+            Delta { thinking: Some(it), .. } => out.extend(self.state.text(event, &it.0, chunks::thought)),
             Delta { signature: Some(it), .. } => out.push(chunks::signature(SIGNER, &it.0)),
             Delta { partial_json: Some(it), .. } => {
                 if let Some((.., arguments)) = &mut self.call {
@@ -91,6 +91,7 @@ impl Decode for AnthropicDecoder {
     fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let event: Event<'_> = error_body::parse(data)?;
         error_body::check(event.error)?;
+        let alone = event.usage.is_none().then_some(data);
         for it in [event.usage, event.message.and_then(|it| it.usage)].into_iter().flatten() {
             self.count(&it);
         }
@@ -102,7 +103,7 @@ impl Decode for AnthropicDecoder {
             }
             "content_block_delta" => {
                 if let Some(it) = event.delta {
-                    self.delta(data, it, out);
+                    self.delta(alone, it, out);
                 }
             }
             "content_block_stop" => self.emit_call(out),

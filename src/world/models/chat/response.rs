@@ -129,13 +129,15 @@ impl Decode for ChatDecoder {
         }
         let event: Event<'_> = error_body::parse(data)?;
         error_body::check(event.error)?;
+        let is_counted = event.usage.is_some();
         if let Some(it) = event.usage {
             self.state.usage = Some(it.into());
         }
         let Some(choice) = event.choices.into_iter().flatten().next() else { return Ok(()) };
         if let Some(delta) = choice.delta {
-            match delta.only_text().filter(|_| choice.finish_reason.is_none()) {
-                Some(text) => out.extend(self.state.text(data, text, chunks::text)),
+            let alone = (!is_counted && choice.finish_reason.is_none()).then_some(data);
+            match delta.only_text() {
+                Some(text) => out.extend(self.state.text(alone, text, chunks::text)),
                 None => self.delta(delta, out),
             }
         }

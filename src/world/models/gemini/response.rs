@@ -36,7 +36,7 @@ impl Decode for GeminiDecoder {
         let event = error_body::parse::<Event<'_>>(data)?;
         error_body::check(event.error)?;
         if let Some((text, chunk)) = event.only_text() {
-            out.extend(self.state.text(data, text, chunk));
+            out.extend(self.state.text(Some(data), text, chunk));
             return Ok(());
         }
         let candidate = event.candidates.and_then(|it| it.into_iter().next());
@@ -145,7 +145,7 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// The text of an event in which nothing else counts, and what it is.
+    /// The text of an event in which nothing else counts, and the kind of chunk that it becomes.
     fn only_text(&self) -> Option<(&str, TextChunk)> {
         let Self { candidates: Some(candidates), usage_metadata: None, prompt_feedback: None, error: None } = self
         else {

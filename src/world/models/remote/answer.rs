@@ -150,7 +150,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Tokio's own `yield_now` looks at all sockets first, which is a system call for each piece.
+/// As tokio's `yield_now`, which looks at all sockets first: a system call for each piece.
 async fn let_ready_tasks_run() {
     let mut has_waited = false;
     poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! The tools that a model is told of, as a list that requests share.
+//! The tools that a model is told of: a list that requests share.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -9,31 +9,31 @@ use crate::base::{
     tool::{PolicyClass, ToolSpec},
 };
 
-/// Tools by name. Immutable, so the bytes that they are in a request can be kept. Cheap to clone.
+/// The tools of a request. Immutable, so their bytes can be kept. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct ToolList(Arc<KeptTools>);
+pub struct ToolOffer(Arc<KeptTools>);
 
 #[derive(Debug, Default)]
 struct KeptTools {
     tools: Vec<ToolSpec>,
     encoded: KeptValue<&'static str, Bytes>,
-    /// As each prompt asks for it.
-    rest: KeptValue<PolicyClass, ToolList>,
+    /// The list without one class: nearly all requests ask for the same.
+    without: KeptValue<PolicyClass, ToolOffer>,
 }
 
-impl ToolList {
+impl ToolOffer {
     /// Their bytes in a dialect, written once.
     pub fn encoded(&self, dialect: &'static str, encode: impl Fn(&[ToolSpec]) -> Bytes) -> Bytes {
         self.0.encoded.get(dialect, |_| encode(self))
     }
 
-    /// The rest, without those of a class.
+    /// The same without those of a class.
     pub fn without(&self, class: PolicyClass) -> Self {
-        self.0.rest.get(class, |class| self.iter().filter(|it| it.traits.class != *class).cloned().collect())
+        self.0.without.get(class, |class| self.iter().filter(|it| it.traits.class != *class).cloned().collect())
     }
 }
 
-impl Deref for ToolList {
+impl Deref for ToolOffer {
     type Target = [ToolSpec];
 
     fn deref(&self) -> &[ToolSpec] {
@@ -41,25 +41,25 @@ impl Deref for ToolList {
     }
 }
 
-impl From<Vec<ToolSpec>> for ToolList {
+impl From<Vec<ToolSpec>> for ToolOffer {
     fn from(tools: Vec<ToolSpec>) -> Self {
         Self(Arc::new(KeptTools { tools, ..KeptTools::default() }))
     }
 }
 
-impl<const N: usize> From<[ToolSpec; N]> for ToolList {
+impl<const N: usize> From<[ToolSpec; N]> for ToolOffer {
     fn from(tools: [ToolSpec; N]) -> Self {
         Vec::from(tools).into()
     }
 }
 
-impl FromIterator<ToolSpec> for ToolList {
+impl FromIterator<ToolSpec> for ToolOffer {
     fn from_iter<I: IntoIterator<Item = ToolSpec>>(tools: I) -> Self {
         Vec::from_iter(tools).into()
     }
 }
 
-impl PartialEq for ToolList {
+impl PartialEq for ToolOffer {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || **self == **other
     }
