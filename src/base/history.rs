@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::base::{
     content::Part,
-    kept_value::KeptValue,
+    one_entry_cache::OneEntryCache,
     tool::{CallResult, ToolCall},
 };
 
@@ -33,13 +33,13 @@ pub enum TurnPart {
 pub struct Turn {
     role: Role,
     parts: Vec<TurnPart>,
-    encoded: KeptValue<&'static str, Bytes>,
+    encoded: OneEntryCache<&'static str, Bytes>,
     tokens: OnceLock<u64>,
 }
 
 impl Turn {
     pub fn new(role: Role) -> Self {
-        Self { role, parts: Vec::new(), encoded: KeptValue::default(), tokens: OnceLock::new() }
+        Self { role, parts: Vec::new(), encoded: OneEntryCache::default(), tokens: OnceLock::new() }
     }
 
     pub fn role(&self) -> Role {
@@ -52,7 +52,7 @@ impl Turn {
 
     /// The parts, to be changed: kept bytes are forgotten.
     pub fn parts_mut(&mut self) -> &mut Vec<TurnPart> {
-        (self.encoded, self.tokens) = (KeptValue::default(), OnceLock::new());
+        (self.encoded, self.tokens) = (OneEntryCache::default(), OnceLock::new());
         &mut self.parts
     }
 
@@ -70,7 +70,7 @@ impl Turn {
 impl Clone for Turn {
     /// A copy is about to be changed: it does not inherit the bytes.
     fn clone(&self) -> Self {
-        Self { role: self.role, parts: self.parts.clone(), encoded: KeptValue::default(), tokens: OnceLock::new() }
+        Self { role: self.role, parts: self.parts.clone(), encoded: OneEntryCache::default(), tokens: OnceLock::new() }
     }
 }
 

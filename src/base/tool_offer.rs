@@ -5,20 +5,20 @@ use std::{ops::Deref, sync::Arc};
 use bytes::Bytes;
 
 use crate::base::{
-    kept_value::KeptValue,
+    one_entry_cache::OneEntryCache,
     tool::{PolicyClass, ToolSpec},
 };
 
 /// The tools of a request. Immutable, so their bytes can be kept. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct ToolOffer(Arc<KeptTools>);
+pub struct ToolOffer(Arc<SharedTools>);
 
 #[derive(Debug, Default)]
-struct KeptTools {
+struct SharedTools {
     tools: Vec<ToolSpec>,
-    encoded: KeptValue<&'static str, Bytes>,
+    encoded: OneEntryCache<&'static str, Bytes>,
     /// The list without one class: nearly all requests ask for the same.
-    without: KeptValue<PolicyClass, ToolOffer>,
+    without: OneEntryCache<PolicyClass, ToolOffer>,
 }
 
 impl ToolOffer {
@@ -43,7 +43,7 @@ impl Deref for ToolOffer {
 
 impl From<Vec<ToolSpec>> for ToolOffer {
     fn from(tools: Vec<ToolSpec>) -> Self {
-        Self(Arc::new(KeptTools { tools, ..KeptTools::default() }))
+        Self(Arc::new(SharedTools { tools, ..SharedTools::default() }))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::{
     client_settings::{ClientPrompt, ClientPromptMode},
-    kept_value::KeptValue,
+    one_entry_cache::OneEntryCache,
     path::AbsPath,
     text,
     tool::{PolicyClass, ToolSpec},
@@ -21,7 +21,7 @@ pub struct Instructions {
     client: Option<ClientPrompt>,
     /// What MCP servers say of their use; empty: nothing.
     servers: Arc<str>,
-    text: KeptValue<ToolOffer, Arc<str>>,
+    text: OneEntryCache<ToolOffer, Arc<str>>,
 }
 
 /// The model's environment.
@@ -49,7 +49,7 @@ impl Instructions {
         let place = format!(
             "{head}\n\n# Where you are\n- Platform: {platform}\n- This session began on {made_on}{folders}{tree}"
         );
-        Self { place, agent: None, client: None, servers: Arc::default(), text: KeptValue::default() }
+        Self { place, agent: None, client: None, servers: Arc::default(), text: OneEntryCache::default() }
     }
 
     /// The same with what servers say of their use: their names and their words.
@@ -81,7 +81,7 @@ impl Instructions {
     pub fn for_agent(&self, role: &str, rules: &str) -> Self {
         let place = self.place.replacen(NOBODY, "", 1);
         let text = format!("{role}{place}\n\n{rules}");
-        Self { place, agent: Some(text.into()), client: None, servers: Arc::default(), text: KeptValue::default() }
+        Self { place, agent: Some(text.into()), client: None, servers: Arc::default(), text: OneEntryCache::default() }
     }
 
     /// The same place for a session that is an agent's.

@@ -20,8 +20,8 @@ use super::{Generator, Sink, chunks::AnswerState, error_body, google::Tokens, ra
 use crate::{
     base::{
         fs::BoxFuture,
-        kept_value::KeptValue,
         model::{Chunk, Failure, FailureKind, ModelRequest},
+        one_entry_cache::OneEntryCache,
         text,
     },
     world::{
@@ -120,13 +120,13 @@ pub struct Remote {
     /// What stands before the names of its models, `/` included.
     prefix: String,
     /// Of a model's answers.
-    url: KeptValue<String, Option<Url>>,
+    url: OneEntryCache<String, Option<Url>>,
 }
 
 impl Remote {
     /// Opens nothing yet. A configuration that cannot work fails with `Auth` when it is first used.
     pub fn new(endpoint: Endpoint, dialect: impl Dialect + 'static, http: Arc<Http>) -> Self {
-        Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new(), url: KeptValue::default() }
+        Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new(), url: OneEntryCache::default() }
     }
 
     /// With other words about where its address and key come from.

@@ -114,9 +114,9 @@ fn events_with_nothing_but_a_text_are_not_parsed_again() {
     check(&chat, choice(r#"{"content":"@"}"#, r#","finish_reason":"stop""#), &None);
 }
 
-/// Three events, a text twice, and whatever came between: as if each were parsed.
+/// An event, any other, and the first again.
 #[test]
-fn what_came_before_an_event_does_not_change_it() {
+fn unparsed_text_events_give_the_same_chunks() {
     const TEXTS: [&str; 6] = ["one", "", r"\n", r"\u00e9", "é…", r#"\"},{\"text\":\""#];
     let gemini = [
         r#"{"candidates":[{"content":{"parts":[{"text":"@"}]}}]}"#,

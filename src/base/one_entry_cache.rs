@@ -1,25 +1,25 @@
-//! A cell that keeps the first value that was made from something immutable.
+//! A cache of one entry, beside the immutable thing that it is made from.
 
 use std::sync::OnceLock;
 
-/// Keeps one value, that of the first key that is asked for: nearly all ask for the same.
+/// Keeps the value of the first key that is asked for: nearly all ask for the same.
 #[derive(Debug)]
-pub struct KeptValue<K, V>(OnceLock<(K, V)>);
+pub struct OneEntryCache<K, V>(OnceLock<(K, V)>);
 
-impl<K, V> Default for KeptValue<K, V> {
+impl<K, V> Default for OneEntryCache<K, V> {
     fn default() -> Self {
         Self(OnceLock::new())
     }
 }
 
 /// A copy may be changed: it keeps nothing. What is moved keeps its value, so nothing may change behind a `..self`.
-impl<K, V> Clone for KeptValue<K, V> {
+impl<K, V> Clone for OneEntryCache<K, V> {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl<K: PartialEq, V: Clone> KeptValue<K, V> {
+impl<K: PartialEq, V: Clone> OneEntryCache<K, V> {
     /// The kept value, or a new one for another key.
     pub fn get(&self, key: K, make: impl Fn(&K) -> V) -> V {
         if let Some((kept, value)) = self.0.get() {
@@ -36,11 +36,11 @@ impl<K: PartialEq, V: Clone> KeptValue<K, V> {
 mod tests {
     use std::cell::Cell;
 
-    use super::KeptValue;
+    use super::OneEntryCache;
 
     #[test]
     fn only_the_first_is_kept() {
-        let (kept, made) = (KeptValue::default(), Cell::new(0));
+        let (kept, made) = (OneEntryCache::default(), Cell::new(0));
         let make = |key: &u32| {
             made.set(made.get() + 1);
             key * 10
