@@ -21,6 +21,7 @@ use std::{
     os::fd::AsRawFd,
     process::{Child, Stdio},
     thread,
+    time::Instant,
 };
 
 use serde_json::{Value, json};
@@ -262,6 +263,7 @@ impl Socket {
 
     /// The next message, or why there is none.
     pub fn try_next(&mut self) -> Result<Value, String> {
+        let begun = Instant::now();
         loop {
             match self.socket.read() {
                 Ok(Message::Text(it)) => {
@@ -272,7 +274,7 @@ impl Socket {
                     return Ok(message);
                 }
                 Ok(Message::Close(Some(it))) => return Err(format!("{} {}", u16::from(it.code), it.reason)),
-                Ok(Message::Ping(_) | Message::Pong(_)) => (),
+                Ok(Message::Ping(_) | Message::Pong(_)) if begun.elapsed() < WATCHDOG => (),
                 Ok(other) => return Err(format!("{other:?}")),
                 Err(Error::Io(it)) => return Err(it.to_string()),
                 Err(it) => return Err(it.to_string()),

@@ -29,7 +29,7 @@ pub use remove::{SessionRetention, SessionSweep};
 pub use repair::{DroppedLine, RepairReport};
 pub use scan::LogHead;
 pub use session_lock::LockHolder;
-pub use session_log::{LogSync, SessionLog};
+pub use session_log::SessionLog;
 pub use shared::{CopyOutcome, NewsMark, StoreAddress};
 pub use state::{StateError, read_state, save_state};
 

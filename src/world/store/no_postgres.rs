@@ -20,9 +20,6 @@ pub struct AppendOrder(Infallible);
 #[derive(Debug)]
 pub struct PendingAppend(Infallible);
 
-#[derive(Debug)]
-pub struct FlushMark(Infallible);
-
 impl SharedStore {
     pub fn connect(_: &str, _: Option<&str>) -> Result<Self, StoreError> {
         let why = "is Postgres, which this castor was built without; take one that was built with the feature postgres";
@@ -107,21 +104,11 @@ impl SharedLog {
         match self.0 {}
     }
 
-    pub fn flush_mark(&self) -> FlushMark {
-        match self.0 {}
-    }
-
     pub fn is_lost(&self) -> bool {
         match self.0 {}
     }
 
     pub fn set_lost(&mut self) {
-        match self.0 {}
-    }
-}
-
-impl FlushMark {
-    pub fn wait(&self) -> Result<(), StoreError> {
         match self.0 {}
     }
 }

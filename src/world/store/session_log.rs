@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Append, AppendError,
-    postgres::{AppendOrder, FlushMark, SharedLog},
+    postgres::{AppendOrder, SharedLog},
     rewind,
     session_lock::LockNote,
 };
@@ -30,12 +30,6 @@ pub struct SessionLog {
     /// What a crash left out, for the next write.
     pub(super) endings: Vec<Entry>,
     buffer: Vec<u8>,
-}
-
-/// Makes durable what a log has by now.
-pub enum LogSync {
-    File(File),
-    Shared(FlushMark),
 }
 
 #[derive(Debug)]
@@ -145,7 +139,7 @@ impl SessionLog {
     pub(super) fn sync(&self) -> io::Result<()> {
         match &self.place {
             LogPlace::File(log) => disk::sync_data(&log.file),
-            LogPlace::Shared(log) => log.flush_mark().wait().map_err(io::Error::other),
+            LogPlace::Shared(_) => Ok(()),
         }
     }
 
@@ -179,31 +173,15 @@ impl SessionLog {
         }
     }
 
-    /// For another thread.
+    /// For fdatasync on another thread; a shared store has made durable what it took.
     ///
     /// # Errors
     /// When there is no descriptor, or it cannot be duplicated.
-    pub fn sync_handle(&self) -> io::Result<LogSync> {
-        Ok(match &self.place {
-            LogPlace::File(log) => LogSync::File(log.file.try_clone()?),
-            LogPlace::Shared(log) => LogSync::Shared(log.flush_mark()),
-        })
-    }
-}
-
-impl LogSync {
-    /// # Errors
-    /// When the disk or the shared store does not.
-    pub fn wait(&self) -> io::Result<()> {
-        match self {
-            Self::File(it) => disk::sync_data(it),
-            Self::Shared(it) => it.wait().map_err(io::Error::other),
+    pub fn sync_handle(&self) -> io::Result<File> {
+        match &self.place {
+            LogPlace::File(log) => log.file.try_clone(),
+            LogPlace::Shared(_) => Err(io::ErrorKind::Unsupported.into()),
         }
-    }
-
-    /// Whether it becomes durable only if it is waited for.
-    pub fn is_needed(&self) -> bool {
-        matches!(self, Self::File(_))
     }
 }
 

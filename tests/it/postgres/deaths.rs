@@ -28,6 +28,8 @@ use crate::{
 const N_DEATHS: usize = 10;
 const N_CLIENTS: usize = 50;
 const SEED: u64 = 0x5851_f42d_4c95_7f2d;
+/// No session is out of reach for so long.
+const OUTAGE: Duration = Duration::from_secs(90);
 /// Between two tries of a client.
 const PAUSE: Duration = Duration::from_millis(100);
 const FLAGS: &[&str] = &["--model=demo", "--approval-mode=yolo", "--max-connections=4000"];
@@ -155,6 +157,8 @@ struct Driver<'a> {
     session: Option<String>,
     /// All that it saw of its session since a load, and what that showed.
     shown: Vec<Value>,
+    /// When its last prompt ended.
+    ended: Instant,
     counts: Counts,
 }
 
@@ -223,9 +227,11 @@ impl Driver<'_> {
                 link.socket.leave();
                 done
             });
-            if done.is_ok() || self.world.has_failed.load(Ordering::Relaxed) {
+            let Err(why) = done else { return self.counts };
+            if self.world.has_failed.load(Ordering::Relaxed) {
                 return self.counts;
             }
+            assert!(self.ended.elapsed() < OUTAGE, "{:?} is out of reach: {why}", self.session);
             // What it was killed in is not counted anew by a later failure.
             died = died.or(*replica.killed.lock().unwrap());
             self.at += 1;
@@ -273,6 +279,7 @@ impl Driver<'_> {
                 Ok(it) => {
                     assert_eq!(it["stopReason"], "end_turn", "{it}");
                     self.counts.turns += 1;
+                    self.ended = Instant::now();
                 }
                 Err(it) => {
                     self.counts.errors += 1;
@@ -314,7 +321,7 @@ fn kill_things(world: &World, database: &Database, sandboxes: &mut [Sandbox; 2],
     for _ in 0..n_deaths {
         let time = Duration::from_millis(least + killer.roll(1500));
         world.pause(time);
-        least = 200;
+        least = 0;
         let kind = killer.roll(3) as usize;
         n[kind] += 1;
         match kind {
@@ -353,7 +360,15 @@ impl Drop for Driver<'_> {
 impl<'a> Driver<'a> {
     fn new(world: &'a World, number: usize) -> Self {
         let dice = SEED.wrapping_mul(number as u64 * 2 + 3) | 1;
-        Self { world, dice, at: number, session: None, shown: Vec::new(), counts: Counts::default() }
+        Self {
+            world,
+            dice,
+            at: number,
+            session: None,
+            shown: Vec::new(),
+            ended: Instant::now(),
+            counts: Counts::default(),
+        }
     }
 }
 

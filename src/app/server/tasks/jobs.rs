@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs::File,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -34,7 +35,7 @@ use crate::{
         disk,
         mcp::{Connection, HostHandles, ServerIdentity, auth::LoginTarget},
         secrets::Env,
-        store::{self, ListCache, LogSync, SessionStore},
+        store::{self, ListCache, SessionStore},
     },
 };
 
@@ -62,7 +63,7 @@ pub enum Job {
     /// Reads castor's own rules and prices. Not answered.
     LoadTables,
     /// Makes a log durable. Not answered.
-    SyncLog(LogSync),
+    SyncLog(File),
     /// A question to a shared store for a request of the client. Answered by `StoreAnswered`.
     AskStore(Box<StoreJob>),
     /// For the list of a shared store. A chore.
@@ -168,7 +169,7 @@ pub struct EffectJob {
     /// Cancelled when the answer is no longer wanted; one that comes all the same is ignored.
     pub cancel: CancellationToken,
     /// Must be on the disk before the effect begins.
-    pub log: Option<LogSync>,
+    pub log: Option<File>,
     /// Of a call whose sub-agent has ended: its output. What is left is to find out what it changed.
     pub output: Option<Box<ToolOutput>>,
 }

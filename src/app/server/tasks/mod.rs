@@ -16,7 +16,7 @@ pub mod threads;
 mod truncate_output;
 pub mod worker;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fs::File, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -45,7 +45,7 @@ use crate::{
         checkpoints::Checkpoints,
         mcp::{HostHandles, ServerIdentity},
         process::Groups,
-        store::{ListCache, LogSync, SessionStore, StoreError},
+        store::{ListCache, SessionStore, StoreError},
         tools::{self, Builtin},
     },
 };
@@ -132,13 +132,7 @@ impl Tasks {
     }
 
     /// Starts what a session's engine wants done by the world. A model is asked at the end of the loop turn.
-    pub fn start_effect(
-        &mut self,
-        resources: &Arc<SessionResources>,
-        id: EffectId,
-        effect: Effect,
-        log: Option<LogSync>,
-    ) {
+    pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
         let cancel = CancellationToken::new();
         let server = match &effect {
             Effect::Run { call, .. } => resources.mcp.server_of_call(call),
@@ -350,10 +344,8 @@ impl Tasks {
     }
 
     /// Makes a log durable on its own time.
-    pub fn queue_sync(&mut self, log: LogSync) {
-        if log.is_needed() {
-            self.chores.unsynced.push(log);
-        }
+    pub fn queue_sync(&mut self, log: File) {
+        self.chores.unsynced.push(log);
     }
 
     /// Starts that for all of them.

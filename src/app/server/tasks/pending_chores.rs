@@ -1,12 +1,14 @@
 //! Chores beside sessions, such as saving a permission, and the requests that wait for them.
 
+use std::fs::File;
+
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
 use super::store_requests::{StoreRequests, WaitingRequest};
 use crate::{
     app::server::event::Event,
     base::path::AbsPath,
-    world::{disk, store::LogSync, workspace::Warning},
+    world::{disk, workspace::Warning},
 };
 
 /// What is under way.
@@ -21,7 +23,7 @@ pub struct PendingChores {
     /// Messages that a shared store is asked for.
     pub store: StoreRequests,
     /// Logs of turns that are over, which the client is told of first.
-    pub unsynced: Vec<LogSync>,
+    pub unsynced: Vec<File>,
 }
 
 impl PendingChores {

@@ -1,6 +1,7 @@
 //! Threads that do the loop's jobs; each job answers with an event, even if it fails.
 
 use std::{
+    fs::File,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -43,12 +44,11 @@ use crate::{
     },
     engine::step::{CallHold, Effect, Input},
     world::{
-        self, checkers,
+        self, checkers, disk,
         mcp::{self, HostHandles, ServerEvent, ServerIdentity},
         models::Sink,
         process::{Groups, sandbox},
         redaction::Stream,
-        store::LogSync,
         tools::CallKnowledge,
         workspace::{
             memory::{self, MemorySearch},
@@ -395,7 +395,7 @@ struct AllowedCall {
     host: Option<Box<HostRun>>,
 }
 
-async fn run(task: EffectTask, allowed: AllowedCall, log: Option<LogSync>, span: Span) {
+async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
     let AllowedCall { call, known, base, hold, output, host } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
@@ -477,12 +477,12 @@ async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
     task.send_answer(Input::HookFinished { effect: task.id, report: Box::new(report) }).await;
 }
 
-async fn sync_log(log: LogSync) {
+async fn sync_log(log: File) {
     _ = tokio::task::spawn_blocking(move || sync(&log)).await;
 }
 
-fn sync(log: &LogSync) {
-    if let Err(it) = log.wait() {
+fn sync(log: &File) {
+    if let Err(it) = disk::sync_data(log) {
         tracing::warn!("the session log could not be synced: {it}");
     }
 }

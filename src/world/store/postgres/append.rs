@@ -1,7 +1,6 @@
 //! Appends to logs in Postgres: what waits is one statement, which takes each log's part once or not at all.
 //!
-//! A log that another transaction has locked is passed over and tried again: it holds up no other one. Commits do not wait
-//! for the database's disk: `unflushed` has what that is for.
+//! A log that another transaction has locked is passed over and tried again: it holds up no other one.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -76,7 +75,7 @@ pub(super) struct QueuedAppend {
 
 /// What became of a try to append.
 #[derive(Clone, Debug)]
-pub enum Attempt {
+enum Attempt {
     Stored,
     /// For good.
     Failed(String),
@@ -94,12 +93,12 @@ pub struct PendingAppend {
 }
 
 impl AppendOrder {
-    pub fn epoch(&self) -> i64 {
+    fn epoch(&self) -> i64 {
         // None has this one: such an order is taken by nobody.
         self.epoch.get().copied().unwrap_or(-1)
     }
 
-    pub fn added(&self) -> i64 {
+    fn added(&self) -> i64 {
         i64::try_from(self.lines.len()).unwrap_or(i64::MAX)
     }
 }
@@ -128,7 +127,6 @@ impl PendingAppend {
 impl SharedStore {
     /// Begins to write; orders of one session one after the other.
     pub fn start(&self, orders: Vec<AppendOrder>) -> PendingAppend {
-        self.start_flushing();
         let sessions = orders.iter().map(|it| it.session.clone()).collect();
         let (tell, told) = channel();
         let inner = self.inner.clone();
@@ -151,12 +149,8 @@ async fn store(inner: &Inner, order: AppendOrder) -> Option<(SessionId, AppendEr
     }
     let order = Arc::new(order);
     loop {
-        let connection = inner.unflushed.connection();
         let fault = match attempt(inner, &order).await {
-            Attempt::Stored => {
-                inner.unflushed.keep(order, connection);
-                return None;
-            }
+            Attempt::Stored => return None,
             Attempt::Failed(why) => return Some((id, AppendError::Lost(format!("the session {why}")))),
             Attempt::Passed => Fault::Passing("has locked the session for another castor".to_owned()),
             Attempt::Fault(it) => it,
@@ -171,7 +165,7 @@ async fn store(inner: &Inner, order: AppendOrder) -> Option<(SessionId, AppendEr
 }
 
 /// Puts it among those that wait, and sees to it that they are sent. Whose turn it is sends all that wait by then.
-pub async fn attempt(inner: &Inner, order: &Arc<AppendOrder>) -> Attempt {
+async fn attempt(inner: &Inner, order: &Arc<AppendOrder>) -> Attempt {
     if order.epoch.get().is_none() {
         match claims::make(inner, &order.session).await {
             Ok(Ok(epoch)) => _ = order.epoch.set(epoch),
@@ -217,22 +211,18 @@ async fn try_all(inner: &Inner, link: &mut Link, orders: &[Arc<AppendOrder>]) ->
         Some((lease, holder)) => match settle(lease, order.epoch(), order.start, order.added()) {
             Settlement::Stored => Attempt::Stored,
             Settlement::Again => Attempt::Passed,
-            // What is missing is being sent again.
-            Settlement::Behind if inner.unflushed.has(&order.session) => Attempt::Passed,
             Settlement::Lost => Attempt::Failed(match holder {
                 Some(it) => format!("was taken over by another castor ({it})"),
                 None => "was taken over by another castor, which has closed it by now".to_owned(),
             }),
-            Settlement::Behind | Settlement::Broken => {
-                Attempt::Failed("has another length in the store than was written".to_owned())
-            }
+            Settlement::Broken => Attempt::Failed("has another length in the store than was written".to_owned()),
         },
     };
     Ok(orders.iter().map(outcome).collect())
 }
 
 /// Who has these sessions, and how long they are.
-pub async fn find(client: &Client, ids: &[&str]) -> Result<HashMap<String, (Lease, Option<LockHolder>)>, Fault> {
+async fn find(client: &Client, ids: &[&str]) -> Result<HashMap<String, (Lease, Option<LockHolder>)>, Fault> {
     let mut res = HashMap::new();
     for row in client.query(FIND, &[&ids]).await? {
         let lease = Lease { epoch: row.try_get(1)?, owner: row.try_get(2)?, len: row.try_get(3)? };

@@ -48,8 +48,6 @@ pub async fn make(inner: &Inner, id: &SessionId) -> Result<Result<i64, String>, 
 }
 
 pub async fn have(inner: &Inner, id: &SessionId, claimant: Claimant) -> Result<HoldOutcome, Fault> {
-    // What the database has lost of it meanwhile is there again before anybody goes on with it.
-    inner.unflushed.wait_for_session(id).await;
     let mut link = inner.leases.lock().await;
     let tried = try_have(inner, &mut link, id, claimant).await;
     if let Err(Fault::Passing(_)) = &tried {

@@ -32,8 +32,6 @@ pub enum Settlement {
     Again,
     /// Somebody else has the session.
     Lost,
-    /// The log is shorter than it was by then: the database died before its disk had the lines.
-    Behind,
     /// Another length than any that was written at this epoch.
     Broken,
 }
@@ -61,17 +59,7 @@ pub fn settle(lease: &Lease, epoch: i64, start: i64, added: i64) -> Settlement {
         _ if lease.epoch != epoch => Settlement::Lost,
         0 => Settlement::Again,
         it if it == added => Settlement::Stored,
-        it if it < 0 => Settlement::Behind,
         _ => Settlement::Broken,
-    }
-}
-
-/// What became of an append that was taken once, in a database that may have died since.
-pub fn recall(lease: &Lease, epoch: i64, start: i64, added: i64) -> Settlement {
-    match settle(lease, epoch, start, added) {
-        // Others are behind it by now.
-        Settlement::Broken if lease.len - start > added => Settlement::Stored,
-        it => it,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Connections to Postgres: one for each purpose, made when it is needed and made anew when it broke.
 //!
-//! Appends have one: what waits for it goes together, and commits there wait for no disk. Leases have one, since a session
-//! that another castor has locked must not hold up an append. Reads have one, since a long one must not hold up a write.
-//! Heartbeats and notifications have one, since they must wait behind none of these.
+//! Appends have one: what waits for it goes together. Leases have one, since a session that another castor has locked must
+//! not hold up an append. Reads have one, since a long one must not hold up a write. Heartbeats and notifications have one,
+//! since they must wait behind none of these.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,8 +27,6 @@ pub const ANSWER_LIMIT: Duration = Duration::from_secs(8);
 pub struct Target {
     config: Config,
     tls: Tls,
-    /// The address says by itself what a commit waits for.
-    has_commit_rule: bool,
 }
 
 impl Target {
@@ -54,8 +52,7 @@ impl Target {
         config.connect_timeout(CONNECT_LIMIT).keepalives_idle(Duration::from_secs(10));
         #[cfg(target_os = "linux")]
         config.tcp_user_timeout(ANSWER_LIMIT);
-        let has_commit_rule = config.get_options().is_some_and(|it| it.contains("synchronous_commit"));
-        Ok(Self { config, tls: Tls::new(ca_file.as_deref())?, has_commit_rule })
+        Ok(Self { config, tls: Tls::new(ca_file.as_deref())? })
     }
 
     /// A connection to tables of this castor's version. `news`: where its notifications go.
@@ -65,15 +62,6 @@ impl Target {
         let (mut client, connection) = made.await.map_err(|_| silent())??;
         tokio::spawn(drive(connection, news));
         tokio::time::timeout(ANSWER_LIMIT, migrations::migrate(&mut client)).await.map_err(|_| silent())??;
-        Ok(client)
-    }
-
-    /// The same, whose commits do not wait for the database's disk, unless the address says that they do.
-    pub async fn connect_relaxed(&self, news: Option<UnboundedSender<String>>) -> Result<Client, Fault> {
-        let client = self.connect(news).await?;
-        if !self.has_commit_rule {
-            client.batch_execute("set synchronous_commit = off").await?;
-        }
         Ok(client)
     }
 }
@@ -128,25 +116,15 @@ pub struct Link {
     client: Option<Arc<Client>>,
     /// The statement that is sent most, as the server knows it.
     prepared: Option<Statement>,
-    /// Its commits wait for no disk.
-    is_relaxed: bool,
 }
 
 impl Link {
-    pub fn relaxed() -> Self {
-        Self { is_relaxed: true, ..Self::default() }
-    }
-
     pub async fn client(&mut self, target: &Target) -> Result<Arc<Client>, Fault> {
         if let Some(it) = self.client.as_ref().filter(|it| !it.is_closed()) {
             return Ok(it.clone());
         }
         self.drop_client();
-        let made = match self.is_relaxed {
-            true => target.connect_relaxed(None).await?,
-            false => target.connect(None).await?,
-        };
-        let client = Arc::new(made);
+        let client = Arc::new(target.connect(None).await?);
         self.client = Some(client.clone());
         Ok(client)
     }
@@ -169,7 +147,7 @@ impl Link {
 
     /// Nobody knows in what state it is.
     pub fn drop_client(&mut self) {
-        (self.client, self.prepared) = (None, None);
+        *self = Self::default();
     }
 }
 

@@ -8,7 +8,6 @@ use super::{
     claims::{Claimant, HoldOutcome, have},
     fault::Fault,
     lock, not_found,
-    unflushed::FlushMark,
 };
 use crate::{
     base::ids::SessionId,
@@ -112,11 +111,6 @@ impl SharedLog {
 
     pub fn start(&self, orders: Vec<AppendOrder>) -> PendingAppend {
         self.store.start(orders)
-    }
-
-    /// What was taken by now, of this log and of others.
-    pub fn flush_mark(&self) -> FlushMark {
-        self.store.flush_mark()
     }
 
     /// Not waited for: others learn a little later that nothing is under way.

@@ -11,7 +11,6 @@ mod log;
 mod migrations;
 mod pulse;
 mod tls;
-mod unflushed;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,7 +31,6 @@ use self::{
     append::QueuedAppend,
     fault::Fault,
     link::{ANSWER_LIMIT, Link, Target},
-    unflushed::Unflushed,
 };
 use super::{LockHolder, StoreError, shared_row::SharedRow};
 use crate::base::ids::SessionId;
@@ -40,7 +38,6 @@ use crate::base::ids::SessionId;
 pub use self::{
     append::{AppendOrder, PendingAppend},
     log::SharedLog,
-    unflushed::FlushMark,
 };
 
 /// How long the end of a process waits for the database.
@@ -51,7 +48,7 @@ const HEADS_AT_A_TIME: usize = 200;
 const ROW: &str = "\
     select s.id, s.len, (extract(epoch from s.changed) * 1000)::bigint, s.metadata,
         s.quiet < s.len and exists (
-            select from castor_owners o where o.id = s.owner and o.heartbeat > now() - interval '3 seconds')
+            select from castor_owners o where o.id = s.owner and o.heartbeat > now() - interval '4 seconds')
     from castor_sessions s";
 
 #[derive(Debug)]
@@ -66,7 +63,6 @@ struct Inner {
     me: Owner,
     /// Appends for the next statement.
     queue: Mutex<Vec<QueuedAppend>>,
-    unflushed: Unflushed,
     write: tokio::sync::Mutex<Link>,
     leases: tokio::sync::Mutex<Link>,
     read: tokio::sync::Mutex<Link>,
@@ -121,8 +117,7 @@ impl SharedStore {
             target,
             me,
             queue: Mutex::default(),
-            unflushed: Unflushed::default(),
-            write: tokio::sync::Mutex::new(Link::relaxed()),
+            write: tokio::sync::Mutex::default(),
             leases: tokio::sync::Mutex::default(),
             read: tokio::sync::Mutex::default(),
             open: Mutex::default(),

@@ -34,10 +34,10 @@ pub const SAY_ALIVE: &str = "\
 const FORGET: &str = "delete from castor_owners where heartbeat < now() - interval '1 day'";
 
 impl SharedStore {
-    /// Neither says that it lives nor looks for what the database has lost: for tests.
+    /// As if it were dead: for tests.
     #[cfg(test)]
-    pub fn set_silent(&self, is_silent: bool) {
-        self.inner.is_silent.store(is_silent, Ordering::Relaxed);
+    pub fn silence(&self) {
+        self.inner.is_silent.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn start_pulse(&self) {
@@ -86,8 +86,9 @@ async fn say_alive(inner: &Inner, client: &mut Option<Client>, news: &UnboundedS
 }
 
 async fn connect(inner: &Inner, news: &UnboundedSender<String>) -> Result<Client, Fault> {
-    let made = inner.target.connect_relaxed(Some(news.clone())).await?;
-    made.batch_execute("listen castor_news").await?;
+    let made = inner.target.connect(Some(news.clone())).await?;
+    // A beat that a database forgets with its death said nothing of its next life.
+    made.batch_execute("set synchronous_commit = off; listen castor_news").await?;
     made.execute(FORGET, &[]).await?;
     made.execute(SHOW_CONNECTION, &[&inner.me.id]).await?;
     // What was said before is not known.

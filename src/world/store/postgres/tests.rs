@@ -149,7 +149,7 @@ fn a_silent_castor_is_followed_in_time() {
     assert!(matches!(second.open(&"one".into()), Err(StoreError::Locked { .. })));
     // As in a process that was killed: its thread says nothing more, and nobody lets go of anything.
     std::mem::forget(log);
-    first.set_silent(true);
+    first.silence();
     let start = Instant::now();
     let log = loop {
         match second.open(&"one".into()) {
@@ -190,35 +190,6 @@ fn an_append_that_was_taken_is_not_written_again() {
     assert_eq!(store.read(&"one".into(), 0..99).unwrap(), b"{\"a\":1}\n{\"b\":2}\n");
     let strange = log.order(5, b"{}\n".to_vec()).unwrap();
     let failed = store.start(vec![strange]).wait();
-    assert!(matches!(&failed[..], [(_, AppendError::Lost(why))] if why.contains("another length")), "{failed:?}");
-}
-
-/// As after its death: all connections end, and the last commits are gone.
-#[test]
-fn lines_that_the_database_lost_are_sent_again() {
-    let Some(test) = TestStore::new() else { return };
-    let store = test.shared();
-    let log = store.create(&"one".into()).unwrap();
-    let order = |at: u64, line: &str| log.order(at, format!("{line}\n").into_bytes()).unwrap();
-    store.start(vec![order(0, "{\"n\":1}")]).wait();
-    log.flush_mark().wait().unwrap();
-    store.set_silent(true);
-    for (at, line) in [(8, "{\"n\":2}"), (16, "{\"n\":3}")] {
-        assert!(store.start(vec![order(at, line)]).wait().is_empty());
-    }
-    test.sql("delete from castor_entries where seq >= 8");
-    test.sql("update castor_sessions set len = 8");
-    test.sql("select pg_terminate_backend(pid)::text from pg_stat_activity where application_name = current_schema() and pid <> pg_backend_pid()");
-    let mut next = store.start(vec![order(24, "{\"n\":4}")]);
-    assert!(next.within(Duration::from_millis(50)).is_none(), "nothing comes behind lines that are not there");
-    store.set_silent(false);
-    assert!(next.wait().is_empty());
-    log.flush_mark().wait().unwrap();
-    assert_eq!(store.read(&"one".into(), 0..99).unwrap(), b"{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"n\":4}\n");
-    // Where all was on its disk, a shorter log is none that anybody can go on with.
-    test.sql("delete from castor_entries where seq >= 8");
-    test.sql("update castor_sessions set len = 8");
-    let failed = store.start(vec![order(32, "{}")]).wait();
     assert!(matches!(&failed[..], [(_, AppendError::Lost(why))] if why.contains("another length")), "{failed:?}");
 }
 
