@@ -100,14 +100,12 @@ pub struct OpenCalls {
 }
 
 impl SessionRegister {
-    /// Locks the session's file; the calls that a killed castor left in it. `None`: another process has it.
+    /// Locks the session's file; the calls that a killed castor left in it. `None`: another thread has it, or a child that
+    /// one has just started.
     pub fn open(store: &DirFd, session: &SessionId) -> io::Result<Option<(Self, Vec<Call>)>> {
         let mut file = store.open_or_create(b"sessions")?.open_own(session.as_str().as_bytes(), OFlags::CREATE)?;
-        // A child that another thread starts has the lock, too, until it is its own program; and a session that sleeps and
-        // wakes may be closed on another thread later than it is opened again.
-        let mut tries = (0..400).map(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
-        while !try_lock(&file)? {
-            let Some(()) = tries.next() else { return Ok(None) };
+        if !try_lock(&file)? {
+            return Ok(None);
         }
         let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
         let res = Self { file, calls: Vec::new() };

@@ -243,8 +243,8 @@ impl Checkpoints {
         *state = State::default();
         let mut all = Vec::new();
         for root in &self.roots {
-            let (mut store, _lock) = Store::open(&self.session, root, cancel)?;
-            store.register()?;
+            let (mut store, lock) = Store::open(&self.session, root, cancel)?;
+            let _lock = store.register(lock, cancel)?;
             notices.extend(restore::recover(&mut store)?);
             store.begin(|it| it.look(&WalkScope::Root, None, cancel))?;
             all.push(store);

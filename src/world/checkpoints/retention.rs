@@ -20,11 +20,8 @@ pub fn recover(home: &AbsPath, root: &AbsPath) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// As [`recover`].
 pub fn recover_all(home: &AbsPath) -> Result<Vec<String>, Failure> {
-    let mut res = Vec::new();
-    for root in folders::all_stores(home)?.into_iter().filter_map(|it| it.1) {
-        res.extend(recover(home, &root)?);
-    }
-    Ok(res)
+    let roots = folders::all_stores(home)?.into_iter().filter_map(|it| it.1);
+    Ok(roots.map(|it| recover(home, &it)).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Removes the checkpoints of a session that is deleted.

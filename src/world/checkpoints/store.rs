@@ -77,16 +77,21 @@ fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>> {
     };
     let mut waited = Duration::ZERO;
     while !try_lock(&file)? {
-        if cancel() {
-            return Err(Failure::Cancelled);
-        }
-        if waited >= PATIENCE {
-            return Err(Failure::Busy { root: path.clone() });
-        }
-        std::thread::sleep(PAUSE);
-        waited += PAUSE;
+        pause(&mut waited, path, cancel)?;
     }
     Ok(file.metadata().is_ok_and(|it| it.nlink() > 0).then_some(file))
+}
+
+fn pause(waited: &mut Duration, path: &AbsPath, cancel: Cancel) -> Result<()> {
+    if cancel() {
+        return Err(Failure::Cancelled);
+    }
+    if *waited >= PATIENCE {
+        return Err(Failure::Busy { root: path.clone() });
+    }
+    std::thread::sleep(PAUSE);
+    *waited += PAUSE;
+    Ok(())
 }
 
 impl Store {
@@ -128,12 +133,19 @@ impl Store {
         Ok(lock)
     }
 
-    /// Puts the session into the store.
-    pub fn register(&mut self) -> Result<()> {
-        let found = SessionRegister::open(&self.dir, &self.session.id)?;
-        let (register, left) = found.ok_or_else(|| Failure::Busy { root: self.path.clone() })?;
-        (self.register, self.stopped) = (Some(register), left);
-        Ok(())
+    /// Puts the session into the store. One that was closed and opened again may be in it still: it is waited for, and gets
+    /// the lock that it needs to leave.
+    pub fn register(&mut self, mut lock: Lock, cancel: Cancel) -> Result<Lock> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some((register, left)) = SessionRegister::open(&self.dir, &self.session.id)? {
+                (self.register, self.stopped) = (Some(register), left);
+                return Ok(lock);
+            }
+            drop(lock);
+            pause(&mut waited, &self.path, cancel)?;
+            lock = self.lock(cancel)?;
+        }
     }
 
     /// The first look of a session. What other sessions decided about folders that are built counts; with none of them,
@@ -143,10 +155,9 @@ impl Store {
         // Calls of those that are gone are asked about.
         self.stopped.extend(others.stopped);
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
-        let is_decided = others.others;
         self.rules = IgnoreLists::new(decided);
         look(self)?;
-        if !is_decided {
+        if !others.others {
             let paths = self.manifest.below(b"").filter(|it| IgnoreLists::is_list(it.0));
             // What cannot be read ignores nothing.
             let read = |path: &RelPath, it: &Node| Some(IgnoreLists::digest(path, self.blobs.read(&it.hash()?).ok()?));
@@ -159,7 +170,7 @@ impl Store {
 
     /// Reads what the store has, or what it has since.
     fn load(&mut self) -> io::Result<()> {
-        let meta = self.log_file()?.metadata()?;
+        let meta = self.dir.open_own(b"log", OFlags::CREATE)?.metadata()?;
         if meta.ino() != self.log.ino || meta.len() < self.log.len {
             let index = self.dir.read_frame(b"index")?;
             let unsaved = if index.is_some() { 0 } else { MAX_BEYOND };
@@ -172,10 +183,6 @@ impl Store {
             deltas.into_iter().for_each(|it| self.add_delta(it));
         }
         Ok(())
-    }
-
-    fn log_file(&self) -> io::Result<File> {
-        self.dir.open_own(b"log", OFlags::CREATE)
     }
 
     fn add_delta(&mut self, delta: Delta) {
@@ -192,7 +199,7 @@ impl Store {
 
     /// The deltas from there on, in order, and where the last of them ends.
     fn read_from(&self, mut at: u64) -> io::Result<(Vec<Delta>, u64)> {
-        let (mut file, mut bytes) = (self.log_file()?, Vec::new());
+        let (mut file, mut bytes) = (self.dir.open_own(b"log", OFlags::CREATE)?, Vec::new());
         file.seek(SeekFrom::Start(at))?;
         file.read_to_end(&mut bytes)?;
         let (mut rest, mut res) = (&*bytes, Vec::new());
@@ -237,16 +244,13 @@ impl Store {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (len, mut file) = (self.log.len, self.log_file()?);
+        let (len, mut file) = (self.log.len, self.dir.open_own(b"log", OFlags::CREATE)?);
         file.seek(SeekFrom::Start(len))?;
         fault::step("log: append")?;
         let written =
             file.set_len(len).and_then(|()| file.write_all(bytes)).and_then(|()| fault::step("log: appended"));
-        if let Err(it) = written {
-            // If this fails too, the frame is torn or is seen by the next one that loads.
-            _ = file.set_len(len);
-            return Err(it);
-        }
+        // If this fails too, the frame is torn or is seen by the next one that loads.
+        written.inspect_err(|_| _ = file.set_len(len))?;
         self.log.len += bytes.len() as u64;
         self.log.unsaved += bytes.len() as u64;
         Ok(())

@@ -3,6 +3,7 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
+    sync::Mutex,
 };
 
 use super::{Bed, Checkpoints, as_somebody, bed, call, conflicts, has_git, id, never, order, set_mode, tree, undo};
@@ -256,10 +257,15 @@ fn two_sessions_on_a_root() {
 }
 
 #[test]
-fn a_session_that_is_open_elsewhere_is_left_alone() {
+fn a_session_that_is_being_closed_is_waited_for() {
     let bed = bed();
-    let _one = bed.opened("s");
-    assert!(matches!(bed.session("s").open(&never), Err(Failure::Busy { .. })));
+    let before = Mutex::new(Some(bed.opened("s")));
+    // To close it takes the lock of the root.
+    let close = || before.lock().unwrap().take().is_none();
+    bed.session("s").open(&close).unwrap();
+    assert!(before.lock().unwrap().is_none(), "nobody asked whether it goes on");
+    let _before = bed.opened("s");
+    assert!(matches!(bed.session("s").open(&|| true), Err(Failure::Cancelled)));
 }
 
 #[test]
