@@ -152,10 +152,16 @@ fn flush_rounds(state: &mut State, limit: &mut Duration, lines: &mut Vec<u8>) {
         }
         for (lane, items) in ready {
             let mut round = Round::begin(lane, items, &mut state.sessions, &state.tasks.store);
+            round.lead = state.outbox.take_lead(round.lane.as_ref());
             match round.settle(&mut state.sessions, Duration::ZERO) {
                 true => round.perform(state, lines),
                 false => state.outbox.hold(round),
             }
+        }
+    }
+    for (id, effect_id, effect) in std::mem::take(&mut state.outbox.early) {
+        if let Some(live) = state.sessions.get(&id) {
+            start(&mut state.tasks, live, effect_id, effect);
         }
     }
     state.tasks.start_requests();

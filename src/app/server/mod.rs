@@ -19,6 +19,7 @@ mod folder_options;
 mod foreground;
 mod host_tools;
 mod index_watch;
+mod lead;
 mod list_page;
 mod listing;
 pub mod machine;

@@ -7,9 +7,16 @@ use std::{
 };
 
 use crate::{
-    app::{server::event::EditorRequest, session::live_session::LiveSession},
-    base::{ids::SessionId, log::Entry},
-    engine::step::{Act, StepOutput},
+    app::{
+        server::{event::EditorRequest, lead::Lead},
+        session::live_session::LiveSession,
+    },
+    base::{
+        ids::{EffectId, SessionId},
+        log::Entry,
+        tool::{PolicyClass, ToolCall},
+    },
+    engine::step::{Act, Effect, StepOutput},
     wire::{
         acp::auth_status::AuthStatus,
         jsonrpc::{message::RequestId, open_requests::Ticket},
@@ -29,6 +36,10 @@ pub struct Outbox {
     pub has_lanes: bool,
     /// What left it, and a shared store has not taken yet. Whatever follows of the session and its sub-agents stays.
     pub(super) storing: BTreeMap<SessionId, Round>,
+    /// Of sessions of which something waits in `items`.
+    pub(super) leads: BTreeMap<SessionId, Lead>,
+    /// Effects that do not wait for a shared store, with the sessions that they are of.
+    pub(super) early: Vec<(SessionId, EffectId, Effect)>,
 }
 
 impl Outbox {
@@ -61,7 +72,7 @@ impl Outbox {
 
     /// Whether something is to be said that waits for nothing.
     pub fn has_ready(&self) -> bool {
-        self.items.iter().any(|it| !self.is_held(it))
+        !self.early.is_empty() || self.items.iter().any(|it| !self.is_held(it))
     }
 
     pub(super) fn has_ready_facts(&self) -> bool {
@@ -99,6 +110,30 @@ impl Outbox {
         let (taken, left) = items.into_iter().partition(|it| self.lane(it).as_ref() == lane);
         self.items = left;
         taken
+    }
+
+    /// As [`Self::queue_acts`]; effects that need not wait for a shared store begin before it.
+    pub fn queue_step(&mut self, id: &SessionId, mut out: StepOutput, class_of: impl Fn(&ToolCall) -> PolicyClass) {
+        if self.has_lanes && !id.is_child() {
+            let mut lead = self.leads.remove(id).unwrap_or_default();
+            let is_open = self.storing.get(id).is_none_or(|it| it.lead.lasts() && it.above.is_none());
+            let (begin, wait) = lead.split(out.acts, is_open, class_of);
+            self.early.extend(begin.into_iter().map(|(effect_id, effect)| (id.clone(), effect_id, effect)));
+            out.acts = wait;
+            self.leads.insert(id.clone(), lead);
+        }
+        self.queue_acts(id, out);
+    }
+
+    pub(super) fn take_lead(&mut self, lane: Option<&SessionId>) -> Lead {
+        lane.and_then(|it| self.leads.remove(it)).unwrap_or_default()
+    }
+
+    /// What a session said is not so.
+    pub fn drop_acts(&mut self, id: &SessionId) {
+        self.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
+        self.leads.remove(id);
+        self.early.retain(|it| it.0 != *id);
     }
 
     pub fn queue_acts(&mut self, id: &SessionId, out: StepOutput) {
@@ -167,6 +202,8 @@ pub(super) struct Round {
     pub broken: BTreeMap<SessionId, AppendError>,
     /// What a shared store has not answered yet.
     pending: Option<PendingAppend>,
+    /// Whether effects that come now may overtake it.
+    pub lead: Lead,
     /// Items of later turns, which the outbox has when this round is performed.
     pub n_later: usize,
     /// What was being performed when sub-agents were cancelled, and waits for their ends.
@@ -189,7 +226,8 @@ impl Round {
         store: &SessionStore,
     ) -> Self {
         let (broken, orders) = write_logs(sessions, &items);
-        Self { lane, items: items.into(), broken, pending: store.start_appends(orders), n_later: 0, above: None }
+        let (pending, lead) = (store.start_appends(orders), Lead::default());
+        Self { lane, items: items.into(), broken, pending, lead, n_later: 0, above: None }
     }
 
     /// Whether it is known by then what became of the facts.

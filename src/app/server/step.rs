@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, event_feed, flush, foreground, outbox::OutboxItem, pending_requests, reconnect, state::State};
+use super::{children, event_feed, flush, foreground, pending_requests, reconnect, state::State};
 use crate::{
     app::{panics, session::place},
     base::{ids::SessionId, log::Fact},
@@ -24,7 +24,10 @@ impl State {
             panics::panic_if(breaks);
         };
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(()) => self.outbox.queue_acts(id, out),
+            Ok(()) => {
+                let tools = &live.session.spec().toolbox;
+                self.outbox.queue_step(id, out, |call| tools.traits(&call.name).class);
+            }
             Err(panic) => {
                 let panic = panics::panic_message(&*panic);
                 let error = error::bug(&format!("an internal error ended this turn ({panic}); the session continues"));
@@ -41,7 +44,7 @@ impl State {
         }
         children::cancel_all(self, id);
         self.tasks.abort_session(id, self.now.unix_ms);
-        self.outbox.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
+        self.outbox.drop_acts(id);
         self.interrupt_view(id, error.message());
         self.end_open(id);
         if let Some(live) = self.sessions.get_mut(id) {

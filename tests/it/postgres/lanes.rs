@@ -4,8 +4,8 @@ use std::{sync::mpsc, thread};
 
 use serde_json::{Value, json};
 
-use super::{database, load, prompt, sandbox, says, start};
-use crate::client::Client;
+use super::{database, load, prompt, sandbox, says, sql, start};
+use crate::{client::Client, kill9::chunk};
 
 /// Another transaction has the row of a session until this is dropped.
 struct RowLock {
@@ -171,5 +171,27 @@ fn requests_behind_a_close_and_a_load_wait_for_them() {
     let (answer, replay) = load(&mut client, &session, &cwd);
     let replay = json!(replay).to_string();
     assert!(answer.get("result").is_some() && replay.contains("third"), "{answer} {replay}");
+    client.end().unwrap();
+}
+
+/// Each append takes long here. A turn waits for its prompt, for the first call, and for all that it shows later.
+#[test]
+fn steps_that_only_look_do_not_wait_for_the_store() {
+    let Some(url) = database() else { return };
+    let read = || vec![chunk(json!({"functionCall": {"name": "read_file", "args": {"file_path": "notes.txt"}}}))];
+    let sandbox = sandbox(&url, vec![read(), read(), says("done")]);
+    sandbox.write("ws/notes.txt", "one\ntwo\n");
+    let mut client = start(&sandbox);
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let wait = "begin perform pg_sleep(0.5); return null; end";
+    sql(&url, &format!("create function wait() returns trigger language plpgsql as '{wait}'"));
+    sql(&url, "create trigger wait after insert on castor_entries for each statement execute function wait()");
+    let (answer, told) = client.call("session/prompt", prompt(&session, "read it twice")).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let told = json!(told).to_string();
+    assert!(told.matches("\"completed\"").count() == 2 && told.contains("done"), "{told}");
+    let n_appends = "(select count(distinct xmin::text) from castor_entries)";
+    // One was that of session/new.
+    sql(&url, &format!("do $$ begin assert {n_appends} = 4, {n_appends}; end $$"));
     client.end().unwrap();
 }

@@ -1,0 +1,156 @@
+//! Effects that only look: they begin before a shared store has what led to them.
+//!
+//! A turn waits for the store where it shows or changes something, and not at each step. What a prompt leads to waits for the
+//! prompt; of sub-agents nothing goes ahead, since what they spend counts above them.
+
+use crate::{
+    base::{
+        event::EventKind,
+        ids::EffectId,
+        log::{Entry, Fact},
+        tool::{PolicyClass, ToolCall},
+    },
+    engine::step::{Act, Effect},
+};
+
+/// Effects of a session that go ahead of one round. A store that does not answer holds up the others.
+const MAX_AHEAD: usize = 8;
+
+/// Of a session, for the acts that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lead {
+    n_ahead: usize,
+    /// One of them comes before all effects that follow.
+    is_over: bool,
+}
+
+impl Lead {
+    /// Whether effects may overtake what waits.
+    pub fn lasts(self) -> bool {
+        !self.is_over && self.n_ahead < MAX_AHEAD
+    }
+
+    /// Which of new acts begin at once, and which wait. `is_open`: what is being stored may be overtaken. `class_of`: the
+    /// class of a call's tool.
+    pub fn split(
+        &mut self,
+        acts: Vec<Act>,
+        is_open: bool,
+        class_of: impl Fn(&ToolCall) -> PolicyClass,
+    ) -> (Vec<(EffectId, Effect)>, Vec<Act>) {
+        let (mut begin, mut wait) = (Vec::new(), Vec::with_capacity(acts.len()));
+        for it in acts {
+            match it {
+                Act::Do(id, effect) if is_open && self.lasts() && only_looks(&effect, &class_of) => {
+                    self.n_ahead += 1;
+                    begin.push((id, effect));
+                }
+                other => {
+                    self.is_over |= !lets_pass(&other);
+                    wait.push(other);
+                }
+            }
+        }
+        (begin, wait)
+    }
+}
+
+fn only_looks(effect: &Effect, class_of: impl Fn(&ToolCall) -> PolicyClass) -> bool {
+    match effect {
+        Effect::Generate { .. } | Effect::Resolve { .. } | Effect::DiscoverMemory { .. } | Effect::OpenCheckpoints => {
+            true
+        }
+        Effect::Run { call, durable: false, host: None, .. } => class_of(call) == PolicyClass::Look,
+        _ => false,
+    }
+}
+
+/// Whether an effect behind it is the same before it.
+fn lets_pass(act: &Act) -> bool {
+    match act {
+        Act::Log(Entry { fact, .. }) => match fact {
+            // Spans of its effects are below the turn's.
+            Fact::Event { event } => !matches!(event.kind, EventKind::AgentStart {} | EventKind::AgentEnd { .. }),
+            Fact::Attempt { .. } | Fact::Decision { .. } | Fact::Worked { .. } | Fact::Discovered { .. } => true,
+            _ => false,
+        },
+        Act::Do(_, Effect::SetTimer { .. } | Effect::Abort { .. }) => true,
+        Act::Do(..) | Act::BeginStream { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Act, Effect, Lead, MAX_AHEAD};
+    use crate::base::{ids::EffectId, log::Entry, tool::PolicyClass};
+
+    fn fact(value: &serde_json::Value) -> Act {
+        let mut entry = json!({ "at": 1 });
+        entry.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        Act::Log(serde_json::from_value::<Entry>(entry).unwrap())
+    }
+
+    fn event(kind: &str) -> Act {
+        let event = json!({
+            "id": "e", "streamId": "s", "timestamp": "2026-01-01T00:00:00.000Z", "agentId": "castor", "type": kind,
+            "reason": "completed", "status": "INTERNAL", "message": "m", "fatal": false,
+        });
+        fact(&json!({"fact": "event", "event": event}))
+    }
+
+    fn resolve(id: u64) -> Act {
+        let call = serde_json::from_value(json!({"id": "c", "name": "read_file", "args": {}})).unwrap();
+        Act::Do(EffectId(id), Effect::Resolve { call })
+    }
+
+    fn run(id: u64, durable: bool) -> Act {
+        let call = serde_json::from_value(json!({"id": "c", "name": "read_file", "args": {}})).unwrap();
+        let (places, base, seen, hold, host) = ([].into(), None, None, None, None);
+        let sandbox_grant = crate::base::sandbox::SandboxGrant::default();
+        Act::Do(EffectId(id), Effect::Run { call, places, base, seen, durable, sandbox_grant, hold, host })
+    }
+
+    /// Which effects begin at once.
+    fn begun(lead: &mut Lead, acts: Vec<Act>, is_open: bool, class: PolicyClass) -> Vec<u64> {
+        let n = acts.len();
+        let (begin, wait) = lead.split(acts, is_open, |_| class);
+        assert_eq!(begin.len() + wait.len(), n, "none is lost");
+        begin.into_iter().map(|it| it.0.0).collect()
+    }
+
+    #[test]
+    fn what_only_looks_goes_ahead_until_something_else_comes() {
+        let look = PolicyClass::Look;
+        let worked = || fact(&json!({"fact": "worked", "ms": 1}));
+        let cases = [
+            ("looks", vec![worked(), resolve(1), event("error"), run(2, false)], look, vec![1, 2]),
+            ("a change", vec![resolve(1), run(2, true), resolve(3)], look, vec![1]),
+            ("a tool of another class", vec![run(1, false), resolve(2)], PolicyClass::Fetch, vec![]),
+            ("a prompt begins", vec![resolve(1), event("agent_start"), resolve(2)], look, vec![1]),
+            ("a turn ends", vec![event("agent_end"), resolve(1)], look, vec![]),
+            ("another model", vec![fact(&json!({"fact": "model", "model": "m"})), resolve(1)], look, vec![]),
+            ("an abort", vec![Act::Do(EffectId(1), Effect::Abort { effect: EffectId(0) }), resolve(2)], look, vec![2]),
+        ];
+        for (what, acts, class, expected) in cases {
+            let mut lead = Lead::default();
+            assert_eq!(begun(&mut lead, acts, true, class), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_does_not_answer_holds_up_what_follows() {
+        let mut lead = Lead::default();
+        let many = (0..20).map(resolve).collect();
+        assert_eq!(begun(&mut lead, many, true, PolicyClass::Look).len(), MAX_AHEAD);
+        assert!(begun(&mut lead, vec![resolve(30)], true, PolicyClass::Look).is_empty());
+        assert!(!lead.lasts());
+        let mut lead = Lead::default();
+        assert!(
+            begun(&mut lead, vec![resolve(1)], false, PolicyClass::Look).is_empty(),
+            "behind what must not be overtaken"
+        );
+        assert!(begun(&mut lead, vec![resolve(2)], true, PolicyClass::Look).is_empty(), "in its order");
+    }
+}
