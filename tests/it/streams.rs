@@ -111,6 +111,13 @@ fn follow(client: &mut Client, session: &str, request: &str, place: &Value) {
     client.request_as(json!(request), "_castor/session/stream", params);
 }
 
+/// Follows the next stream, as `next`; of the streams that begin from now on that is the first.
+fn follow_next(client: &mut Client, session: &str) {
+    follow(client, session, "next", &json!({}));
+    // What is answered later was taken later.
+    all_events(client, session);
+}
+
 fn all_events(client: &mut Client, session: &str) -> Vec<Value> {
     let answer = client.result("_castor/session/events", json!({ "sessionId": session })).unwrap();
     answer["events"].as_array().unwrap().clone()
@@ -229,7 +236,7 @@ fn a_session_of_another_castor_is_followed_and_not_changed() {
     let mut told = Told::default();
     let params = json!({"sessionId": session, "types": ["agent_end"], "threadId": ""});
     reader.result("_castor/session/subscribe", params).unwrap();
-    follow(&mut reader, &session, "next", &json!({}));
+    follow_next(&mut reader, &session);
     let text = json!([{"type": "text", "text": "work"}]);
     let (answer, _) = owner.call("session/prompt", json!({"sessionId": session, "prompt": text})).unwrap();
     let stream = &answer["result"]["_meta"]["castor"]["streamId"];
@@ -255,7 +262,7 @@ fn a_reader_sees_the_end_of_a_session_whose_castor_is_killed() {
         let (sandbox, mut owner, session) = start(&working_script());
         let mut reader = Client::start(&sandbox);
         reader.initialize(&json!({})).unwrap();
-        follow(&mut reader, &session, "next", &json!({}));
+        follow_next(&mut reader, &session);
         prompt(&mut owner, &session);
         let (mut ignored, mut told) = (Told::default(), Told::default());
         for _ in 0..6 + random(seed) % 40 {

@@ -119,8 +119,9 @@ impl CbreakMode {
 
     fn set(&self, before: &Termios) -> nix::Result<()> {
         let mut new = before.clone();
-        // The signal keys stay what they are.
+        // The signal keys stay what they are, but for this: none throws away what is on its way to the screen.
         new.local_flags.remove(LocalFlags::ECHO | LocalFlags::ECHONL | LocalFlags::ICANON);
+        new.local_flags.insert(LocalFlags::NOFLSH);
         if self.modes.is_raw {
             new.local_flags.remove(LocalFlags::IEXTEN);
             new.input_flags.remove(InputFlags::ICRNL | InputFlags::INLCR | InputFlags::IXON);
@@ -246,5 +247,32 @@ pub fn wait_readable(terminal: &File, limit: PollTimeout) -> bool {
     match poll(&mut fds, limit) {
         Ok(ready) => ready > 0,
         Err(error) => error != Errno::EINTR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, sync::Mutex};
+
+    use nix::{
+        pty::openpty,
+        sys::termios::{LocalFlags, tcgetattr},
+    };
+    use tokio::sync::Notify;
+
+    use super::{CbreakMode, CbreakState, KeyModes};
+
+    /// Whether something is lost without the flag is up to the kernel's timing.
+    #[test]
+    fn signal_keys_throw_no_output_away() {
+        let pty = openpty(None, None).unwrap();
+        let (terminal, state) = (File::from(pty.slave), Mutex::new(CbreakState::Off));
+        let mode = CbreakMode { terminal, modes: KeyModes::CHAT, state, resumed: Notify::new() };
+        mode.set(&tcgetattr(&mode.terminal).unwrap()).unwrap();
+        let flags = tcgetattr(&mode.terminal).unwrap().local_flags;
+        assert!(
+            flags.contains(LocalFlags::ISIG | LocalFlags::NOFLSH) && !flags.contains(LocalFlags::ICANON),
+            "{flags:?}"
+        );
     }
 }
