@@ -36,9 +36,10 @@ fn bed(namespaces: Namespaces, commands: &[&str]) -> Bed {
 
 fn be_nobody(it: &mut Sandbox) {
     let dir = it.home().join("..").canonicalize().unwrap();
-    // Where the tests are built others may not come.
+    // Where the tests are built others may not come. By another process: a child that another test starts meanwhile would
+    // have the file open for writing, and nobody can run it then.
     let program = dir.join("castor");
-    fs::copy(&it.program, &program).unwrap();
+    assert!(Command::new("cp").arg(&it.program).arg(&program).status().unwrap().success());
     let given = Command::new("chown").args(["-R", USER]).arg(&dir).status().unwrap();
     assert!(given.success());
     it.program = "setpriv".into();
