@@ -41,13 +41,13 @@ pub fn make(home: &AbsPath, root: &AbsPath) -> io::Result<DirFd> {
 /// The stores that there are, by name, and the roots that they are for; `None`: that is no folder any more.
 pub fn all_stores(home: &AbsPath) -> io::Result<Vec<(String, Option<AbsPath>)>> {
     let Some(dir) = if_exists(DirFd::open(folder(home).as_path()))? else { return Ok(Vec::new()) };
-    let mut res = Vec::new();
-    for name in dir.list(b"")?.into_iter().filter_map(|it| String::from_utf8(it).ok()) {
-        let root = dir.read(format!("{name}/root").as_bytes())?;
-        let root = root.and_then(|it| AbsPath::new(OsStr::from_bytes(&it)));
-        res.push((name, root.filter(|it| it.as_path().is_dir())));
-    }
-    Ok(res)
+    let names = dir.list(b"")?.into_iter().filter_map(|it| String::from_utf8(it).ok());
+    names.map(|it| Ok((it.clone(), root_of(&dir, &it)?))).collect()
+}
+
+pub fn root_of(all: &DirFd, name: &str) -> io::Result<Option<AbsPath>> {
+    let root = all.read(format!("{name}/root").as_bytes())?.and_then(|it| AbsPath::new(OsStr::from_bytes(&it)));
+    Ok(root.filter(|it| it.as_path().is_dir()))
 }
 
 /// The bytes in all stores, as their notes say.

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
+use rustix::fs::OFlags;
+
 use super::{
     AbsPath, Delta, DirFd, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Sweep, folders, restore,
 };
@@ -35,7 +37,7 @@ pub fn forget_session(home: &AbsPath, session: &SessionId) -> Result<(), Failure
                 let (mut store, _lock) = open(home, &root)?;
                 forget(&mut store, std::slice::from_ref(session))?;
             }
-            None => _ = remove_store(home, &name)?,
+            None => _ = remove_orphan(home, &name)?,
         }
     }
     Ok(())
@@ -52,11 +54,14 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
     let since = retention.used_since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
     for (name, root) in folders::all_stores(home)? {
         let Some(root) = root else {
-            res.bytes += remove_store(home, &name)?;
+            res.bytes += remove_orphan(home, &name)?;
             continue;
         };
         let (mut store, _lock) = open(home, &root)?;
-        let (kept, gone): (Vec<_>, Vec<_>) = known_sessions(&store)?.into_iter().partition(|it| keep(&it.0));
+        let history = store.history()?;
+        let calls = history.iter().flat_map(|delta| delta.calls().iter().map(|it| (it.session.clone(), delta.at)));
+        // Of a session what comes last counts.
+        let (kept, gone): (Vec<_>, Vec<_>) = calls.collect::<BTreeMap<_, _>>().into_iter().partition(|it| keep(&it.0));
         let gone: Vec<SessionId> = gone.into_iter().map(|it| it.0).collect();
         res.n_sessions += gone.len();
         res.bytes += forget(&mut store, &gone)?;
@@ -80,13 +85,11 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         if folders::other_calls(&store.dir, &store.session.id)?.others {
             continue;
         }
-        match session {
-            Some(session) => {
-                res.n_sessions += 1;
-                res.bytes += forget(&mut store, &[session])?;
-            }
-            None => res.bytes += remove_store(home, &name)?,
-        }
+        res.n_sessions += usize::from(session.is_some());
+        res.bytes += match session {
+            Some(it) => forget(&mut store, &[it])?,
+            None => remove_store(home, &name)?,
+        };
     }
     Ok(res)
 }
@@ -94,13 +97,6 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
 fn open(home: &AbsPath, root: &AbsPath) -> Result<(Store, Lock), Failure> {
     let nobody = Session { home: home.clone(), id: "".into(), limits: Limits::default() };
     Store::open(&nobody, root, &|| false)
-}
-
-/// The sessions that changed something, and when they did last.
-fn known_sessions(store: &Store) -> Result<BTreeMap<SessionId, i64>, Failure> {
-    let history = store.history()?;
-    let calls = history.iter().flat_map(|delta| delta.calls().iter().map(|it| (it.session.clone(), delta.at)));
-    Ok(calls.collect())
 }
 
 /// Forgets changes of these sessions alone. Returns the freed bytes.
@@ -124,7 +120,16 @@ fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     Ok(freed)
 }
 
-/// Removes a store with all that is in it.
+/// As [`remove_store`], of one whose root is gone. One that was just being made has its root by now.
+fn remove_orphan(home: &AbsPath, name: &str) -> Result<u64, Failure> {
+    let all = DirFd::open(folders::folder(home).as_path())?;
+    // None in what is no folder.
+    let lock = all.open_own(format!("{name}/lock").as_bytes(), OFlags::CREATE).ok();
+    let is_orphan = lock.as_ref().map_or(Ok(true), folders::try_lock)? && folders::root_of(&all, name)?.is_none();
+    if is_orphan { remove_store(home, name) } else { Ok(0) }
+}
+
+/// Removes a store with all that is in it. The caller has its lock.
 fn remove_store(home: &AbsPath, name: &str) -> Result<u64, Failure> {
     let all = DirFd::open(folders::folder(home).as_path())?;
     let size = folders::read_size(&all, format!("{name}/size").as_bytes())?;

@@ -101,6 +101,24 @@ fn the_oldest_closed_sessions_go_first() {
     assert_eq!(contents(&bed), 0);
 }
 
+/// It has no root yet when it is listed, and the lock of who makes it.
+#[test]
+fn a_sweep_leaves_what_is_just_being_made() {
+    let bed = bed();
+    let all = bed.home.join("checkpoints");
+    fs::create_dir_all(all.join("made")).unwrap();
+    fs::create_dir(all.join("left")).unwrap();
+    fs::write(all.join("stray"), "x").unwrap();
+    let lock = fs::File::create(all.join("made/lock")).unwrap();
+    lock.lock().unwrap();
+    sweep(&bed.home, &keep_all(), &|_| true).unwrap();
+    let names: Vec<_> = fs::read_dir(&all).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(names, ["made"]);
+    drop(lock);
+    forget_session(&bed.home, &"s".into()).unwrap();
+    assert_eq!(fs::read_dir(&all).unwrap().count(), 0);
+}
+
 /// While it is opened, and while it is open: what is held from then on is held.
 #[test]
 fn a_store_that_is_removed_is_made_anew() {
