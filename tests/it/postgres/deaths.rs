@@ -318,11 +318,12 @@ fn kill_things(world: &World, database: &Database, sandboxes: &mut [Sandbox; 2],
     let mut killer = Driver::new(world, 0);
     let mut n = [0; 3];
     let mut least = 2000;
-    for _ in 0..n_deaths {
+    for at in 0..n_deaths {
         let time = Duration::from_millis(least + killer.roll(1500));
         world.pause(time);
         least = 0;
-        let kind = killer.roll(3) as usize;
+        // Each about as often, in no order.
+        let kind = (at + killer.roll(2) as usize) % 3;
         n[kind] += 1;
         match kind {
             0 => {

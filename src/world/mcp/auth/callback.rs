@@ -200,9 +200,8 @@ mod tests {
                 end.send(()).unwrap();
                 Err(LoginError::TimedOut(5))
             };
+            // The page went with the listener. Its port may be another test's by now.
             assert_eq!(waiting.await.unwrap(), found);
-            let closed = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap_err();
-            assert_eq!(closed.kind(), std::io::ErrorKind::ConnectionRefused);
         }
     }
 }
