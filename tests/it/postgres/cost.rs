@@ -20,6 +20,8 @@ const N_CHUNKS: usize = 20;
 /// A client with a session, and how long its turns took.
 struct Measured {
     client: Client,
+    /// Its folders go with it.
+    _sandbox: Sandbox,
     session: String,
     took: Vec<Duration>,
 }
@@ -33,13 +35,14 @@ impl Measured {
         }
         let mut client = super::start(&sandbox);
         let session = client.new_session(&sandbox.workspace()).unwrap();
-        Self { client, session, took: Vec::new() }
+        Self { client, _sandbox: sandbox, session, took: Vec::new() }
     }
 
     fn turn(&mut self) {
         let begun = Instant::now();
-        let (answer, _) = self.client.call("session/prompt", prompt(&self.session, "go")).unwrap();
+        let (answer, told) = self.client.call("session/prompt", prompt(&self.session, "go")).unwrap();
         self.took.push(begun.elapsed());
+        assert!(!json!(told).to_string().contains("\"failed\""), "{told:?}");
         assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     }
 
