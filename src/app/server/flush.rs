@@ -152,14 +152,14 @@ fn flush_rounds(state: &mut State, limit: &mut Duration, lines: &mut Vec<u8>) {
         }
         for (lane, items) in ready {
             let mut round = Round::begin(lane, items, &mut state.sessions, &state.tasks.store);
-            round.lead = state.outbox.take_lead(round.lane.as_ref());
+            round.early = state.outbox.take_early(round.lane.as_ref());
             match round.settle(&mut state.sessions, Duration::ZERO) {
                 true => round.perform(state, lines),
                 false => state.outbox.hold(round),
             }
         }
     }
-    for (id, effect_id, effect) in std::mem::take(&mut state.outbox.early) {
+    for (id, effect_id, effect) in std::mem::take(&mut state.outbox.begun) {
         if let Some(live) = state.sessions.get(&id) {
             start(&mut state.tasks, live, effect_id, effect);
         }

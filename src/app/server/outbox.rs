@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     app::{
-        server::{event::EditorRequest, lead::Lead},
+        server::{early_effects::EarlyEffects, event::EditorRequest},
         session::live_session::LiveSession,
     },
     base::{
@@ -37,9 +37,9 @@ pub struct Outbox {
     /// What left it, and a shared store has not taken yet. Whatever follows of the session and its sub-agents stays.
     pub(super) storing: BTreeMap<SessionId, Round>,
     /// Of sessions of which something waits in `items`.
-    pub(super) leads: BTreeMap<SessionId, Lead>,
+    pub(super) early: BTreeMap<SessionId, EarlyEffects>,
     /// Effects that do not wait for a shared store, with the sessions that they are of.
-    pub(super) early: Vec<(SessionId, EffectId, Effect)>,
+    pub(super) begun: Vec<(SessionId, EffectId, Effect)>,
 }
 
 impl Outbox {
@@ -72,7 +72,7 @@ impl Outbox {
 
     /// Whether something is to be said that waits for nothing.
     pub fn has_ready(&self) -> bool {
-        !self.early.is_empty() || self.items.iter().any(|it| !self.is_held(it))
+        !self.begun.is_empty() || self.items.iter().any(|it| !self.is_held(it))
     }
 
     pub(super) fn has_ready_facts(&self) -> bool {
@@ -115,25 +115,29 @@ impl Outbox {
     /// As [`Self::queue_acts`]; effects that need not wait for a shared store begin before it.
     pub fn queue_step(&mut self, id: &SessionId, mut out: StepOutput, class_of: impl Fn(&ToolCall) -> PolicyClass) {
         if self.has_lanes && !id.is_child() {
-            let mut lead = self.leads.remove(id).unwrap_or_default();
-            let is_open = self.storing.get(id).is_none_or(|it| it.lead.lasts() && it.above.is_none());
-            let (begin, wait) = lead.split(out.acts, is_open, class_of);
-            self.early.extend(begin.into_iter().map(|(effect_id, effect)| (id.clone(), effect_id, effect)));
+            let known = self.early.get(id).copied();
+            let mut early = known.unwrap_or_default();
+            let is_open = self.storing.get(id).is_none_or(|it| it.early.may_begin() && it.above.is_none());
+            let (begin, wait) = early.split(out.acts, is_open, class_of);
+            self.begun.extend(begin.into_iter().map(|(effect_id, effect)| (id.clone(), effect_id, effect)));
             out.acts = wait;
-            self.leads.insert(id.clone(), lead);
+            // It goes with the round of what waits.
+            if known.is_some() || !out.acts.is_empty() {
+                self.early.insert(id.clone(), early);
+            }
         }
         self.queue_acts(id, out);
     }
 
-    pub(super) fn take_lead(&mut self, lane: Option<&SessionId>) -> Lead {
-        lane.and_then(|it| self.leads.remove(it)).unwrap_or_default()
+    pub(super) fn take_early(&mut self, lane: Option<&SessionId>) -> EarlyEffects {
+        lane.and_then(|it| self.early.remove(it)).unwrap_or_default()
     }
 
-    /// What a session said is not so.
+    /// What a session said is not logged, and what it wanted does not begin.
     pub fn drop_acts(&mut self, id: &SessionId) {
         self.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
-        self.leads.remove(id);
-        self.early.retain(|it| it.0 != *id);
+        self.early.remove(id);
+        self.begun.retain(|it| it.0 != *id);
     }
 
     pub fn queue_acts(&mut self, id: &SessionId, out: StepOutput) {
@@ -203,7 +207,7 @@ pub(super) struct Round {
     /// What a shared store has not answered yet.
     pending: Option<PendingAppend>,
     /// Whether effects that come now may overtake it.
-    pub lead: Lead,
+    pub early: EarlyEffects,
     /// Items of later turns, which the outbox has when this round is performed.
     pub n_later: usize,
     /// What was being performed when sub-agents were cancelled, and waits for their ends.
@@ -226,8 +230,8 @@ impl Round {
         store: &SessionStore,
     ) -> Self {
         let (broken, orders) = write_logs(sessions, &items);
-        let (pending, lead) = (store.start_appends(orders), Lead::default());
-        Self { lane, items: items.into(), broken, pending, lead, n_later: 0, above: None }
+        let (pending, early) = (store.start_appends(orders), EarlyEffects::default());
+        Self { lane, items: items.into(), broken, pending, early, n_later: 0, above: None }
     }
 
     /// Whether it is known by then what became of the facts.

@@ -16,17 +16,17 @@ use crate::{
 /// Effects of a session that go ahead of one round. A store that does not answer holds up the others.
 const MAX_AHEAD: usize = 8;
 
-/// Of a session, for the acts that wait.
+/// How many effects of a session have overtaken the acts that wait, and whether more may.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lead {
+pub struct EarlyEffects {
     n_ahead: usize,
     /// One of them comes before all effects that follow.
     is_over: bool,
 }
 
-impl Lead {
-    /// Whether effects may overtake what waits.
-    pub fn lasts(self) -> bool {
+impl EarlyEffects {
+    /// Whether an effect may overtake what waits.
+    pub fn may_begin(self) -> bool {
         !self.is_over && self.n_ahead < MAX_AHEAD
     }
 
@@ -41,7 +41,7 @@ impl Lead {
         let (mut begin, mut wait) = (Vec::new(), Vec::with_capacity(acts.len()));
         for it in acts {
             match it {
-                Act::Do(id, effect) if is_open && self.lasts() && only_looks(&effect, &class_of) => {
+                Act::Do(id, effect) if is_open && self.may_begin() && only_looks(&effect, &class_of) => {
                     self.n_ahead += 1;
                     begin.push((id, effect));
                 }
@@ -83,7 +83,7 @@ fn lets_pass(act: &Act) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{Act, Effect, Lead, MAX_AHEAD};
+    use super::{Act, EarlyEffects, Effect, MAX_AHEAD};
     use crate::base::{ids::EffectId, log::Entry, tool::PolicyClass};
 
     fn fact(value: &serde_json::Value) -> Act {
@@ -113,15 +113,15 @@ mod tests {
     }
 
     /// Which effects begin at once.
-    fn begun(lead: &mut Lead, acts: Vec<Act>, is_open: bool, class: PolicyClass) -> Vec<u64> {
+    fn begun(early: &mut EarlyEffects, acts: Vec<Act>, is_open: bool, class: PolicyClass) -> Vec<u64> {
         let n = acts.len();
-        let (begin, wait) = lead.split(acts, is_open, |_| class);
+        let (begin, wait) = early.split(acts, is_open, |_| class);
         assert_eq!(begin.len() + wait.len(), n, "none is lost");
         begin.into_iter().map(|it| it.0.0).collect()
     }
 
     #[test]
-    fn what_only_looks_goes_ahead_until_something_else_comes() {
+    fn effects_that_look_begin_early_up_to_the_first_of_another_kind() {
         let look = PolicyClass::Look;
         let worked = || fact(&json!({"fact": "worked", "ms": 1}));
         let cases = [
@@ -134,23 +134,23 @@ mod tests {
             ("an abort", vec![Act::Do(EffectId(1), Effect::Abort { effect: EffectId(0) }), resolve(2)], look, vec![2]),
         ];
         for (what, acts, class, expected) in cases {
-            let mut lead = Lead::default();
-            assert_eq!(begun(&mut lead, acts, true, class), expected, "{what}");
+            let mut early = EarlyEffects::default();
+            assert_eq!(begun(&mut early, acts, true, class), expected, "{what}");
         }
     }
 
     #[test]
-    fn a_store_that_does_not_answer_holds_up_what_follows() {
-        let mut lead = Lead::default();
+    fn early_effects_have_a_limit_and_an_order() {
+        let mut early = EarlyEffects::default();
         let many = (0..20).map(resolve).collect();
-        assert_eq!(begun(&mut lead, many, true, PolicyClass::Look).len(), MAX_AHEAD);
-        assert!(begun(&mut lead, vec![resolve(30)], true, PolicyClass::Look).is_empty());
-        assert!(!lead.lasts());
-        let mut lead = Lead::default();
+        assert_eq!(begun(&mut early, many, true, PolicyClass::Look).len(), MAX_AHEAD);
+        assert!(begun(&mut early, vec![resolve(30)], true, PolicyClass::Look).is_empty());
+        assert!(!early.may_begin());
+        let mut early = EarlyEffects::default();
         assert!(
-            begun(&mut lead, vec![resolve(1)], false, PolicyClass::Look).is_empty(),
+            begun(&mut early, vec![resolve(1)], false, PolicyClass::Look).is_empty(),
             "behind what must not be overtaken"
         );
-        assert!(begun(&mut lead, vec![resolve(2)], true, PolicyClass::Look).is_empty(), "in its order");
+        assert!(begun(&mut early, vec![resolve(2)], true, PolicyClass::Look).is_empty(), "in its order");
     }
 }
