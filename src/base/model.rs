@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{credential::Credential, history::Turn, peer_agent::PeerReport, tool_offer::ToolOffer};
+use crate::base::{
+    credential::Credential, history::Turn, model_table::ModelTraits, peer_agent::PeerReport, tool_offer::ToolOffer,
+};
 
 /// One request to a model. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct ModelRequest {
     pub contents: Vec<Arc<Turn>>,
     pub tools: ToolOffer,
     pub params: ModelParams,
+    /// What is known of the model.
+    pub traits: ModelTraits,
 }
 
 /// Generation parameters; `None` leaves the provider's default.

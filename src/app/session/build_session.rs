@@ -89,7 +89,8 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
     };
     let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings);
     let confined = confined.map(|it| Arc::new(with_extensions(it, host.store.home(), ground)));
-    let search = search_model(host.options, settings, model).map(|it| web_search::by(generator.clone(), &it));
+    let search = search_model(host.options, settings, model)
+        .map(|it| web_search::by(generator.clone(), &it, settings.models.aliases.models().traits(&it)));
     let resources = SessionResources {
         session: id.clone(),
         cwd: cwd.clone(),

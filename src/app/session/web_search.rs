@@ -10,6 +10,7 @@ use crate::{
         fs::BoxFuture,
         history::{Role, Turn, TurnPart},
         model::{Chunk, ModelParams, ModelRequest},
+        model_table::ModelTraits,
     },
     world::{
         models::{Generator, Sink},
@@ -21,12 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer answers are cut.
 const MAX_TEXT: usize = 64 << 10;
 
-pub fn by(generator: Arc<dyn Generator>, model: &str) -> WebSearch {
+pub fn by(generator: Arc<dyn Generator>, model: &str, traits: ModelTraits) -> WebSearch {
     let model: Arc<str> = model.into();
-    WebSearch(Arc::new(move |query| Box::pin(search(generator.clone(), model.clone(), query))))
+    WebSearch(Arc::new(move |query| Box::pin(search(generator.clone(), model.clone(), traits, query))))
 }
 
-async fn search(generator: Arc<dyn Generator>, model: Arc<str>, query: String) -> Result<WebFindings, String> {
+async fn search(
+    generator: Arc<dyn Generator>,
+    model: Arc<str>,
+    traits: ModelTraits,
+    query: String,
+) -> Result<WebFindings, String> {
     let mut question = Turn::new(Role::User);
     question.parts_mut().push(TurnPart::Content(Part::text(query)));
     let request = ModelRequest {
@@ -35,6 +41,7 @@ async fn search(generator: Arc<dyn Generator>, model: Arc<str>, query: String) -
         contents: vec![Arc::new(question)],
         tools: [].into(),
         params: ModelParams { searches_web: true, ..ModelParams::default() },
+        traits,
     };
     let mut answer = Answer::default();
     match timeout(PATIENCE, generator.generate(request, &mut answer)).await {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Getter;
 use crate::{
+    base::model_table::ModelTable,
     engine::routing::{
         alias::{Alias, ModelConfig},
         aliases::{Aliases, Override},
@@ -47,7 +48,7 @@ pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Aliases {
             }
         }
     }
-    let (res, broken) = Aliases::new(aliases, overrides);
+    let (res, broken) = Aliases::new(aliases, overrides, ModelTable::built_in());
     broken.into_iter().for_each(|(name, why)| warn(&name, format!("{why}; ignored")));
     res
 }

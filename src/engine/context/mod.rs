@@ -112,6 +112,7 @@ pub fn build(model: Arc<str>, materials: RequestMaterials<'_>) -> Result<ModelRe
         contents: Vec::new(),
         tools: materials.tools.clone(),
         params: ModelParams::default(),
+        traits: Default::default(),
     };
     for (_, processor) in PROCESSORS {
         match processor {

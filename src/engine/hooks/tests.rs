@@ -268,6 +268,7 @@ fn hooks_see_and_change_model_requests() {
         ],
         tools: [].into(),
         params: ModelParams { temperature: Some(0.5), ..ModelParams::default() },
+        traits: Default::default(),
     };
     let told = llm::request_json(&request);
     let messages = json!([{"role": "user", "content": "one two"}, {"role": "model", "content": "three"}]);
@@ -297,7 +298,7 @@ fn hooks_replace_results_of_tools() {
     };
     let contents = vec![turn(Role::Tool, vec![result("a", "key k"), result("b", "fine")])];
     let (system, tools, params) = ("s".into(), [].into(), ModelParams::default());
-    let mut request = ModelRequest { model: "m".into(), system, contents, tools, params };
+    let mut request = ModelRequest { model: "m".into(), system, contents, tools, params, traits: Default::default() };
     let told = llm::request_json(&request)["tool_results"].clone();
     let (a, b) =
         (json!({"id": "a", "name": "t", "content": "key k"}), json!({"id": "b", "name": "t", "content": "fine"}));

@@ -12,7 +12,10 @@ use super::{
     families::{self, AutoFamily, CHAT_BASE},
     model_limits,
 };
-use crate::base::model::{ModelParams, ModelRequest, Thinking};
+use crate::base::{
+    model::{ModelParams, ModelRequest, Thinking},
+    model_table::ModelTable,
+};
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
@@ -34,6 +37,7 @@ pub struct Override {
 pub struct Aliases {
     /// Shared by all sessions where settings add none.
     aliases: Arc<BTreeMap<String, Alias>>,
+    models: Arc<ModelTable>,
     overrides: Vec<Override>,
     /// Of the user. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is what they
     /// say.
@@ -69,13 +73,17 @@ impl<'a> WantedModel<'a> {
 
 impl Aliases {
     /// Aliases that cannot be followed are left out; the second value says why.
-    pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, AliasError)>) {
+    pub fn new(
+        own: BTreeMap<String, Alias>,
+        overrides: Vec<Override>,
+        models: Arc<ModelTable>,
+    ) -> (Self, Vec<(String, AliasError)>) {
         let own_names: BTreeSet<String> = own.keys().cloned().collect();
         let mut aliases = families::aliases();
         if !own.is_empty() {
             Arc::make_mut(&mut aliases).extend(own);
         }
-        let mut res = Self { aliases, overrides, own_names };
+        let mut res = Self { aliases, models, overrides, own_names };
         let broken = res.aliases.keys().filter_map(|it| Some((it.clone(), res.chain(it).err()?)));
         let broken: Vec<(String, AliasError)> = broken.collect();
         broken.iter().for_each(|(name, _)| _ = Arc::make_mut(&mut res.aliases).remove(name));
@@ -85,6 +93,11 @@ impl Aliases {
     /// What the router chooses from, where the name leaves it to that.
     pub fn auto(&self, name: &str) -> Option<AutoFamily> {
         families::auto(name).filter(|_| self.knows(name) && !self.own_names.contains(name))
+    }
+
+    /// What is known of models.
+    pub fn models(&self) -> &ModelTable {
+        &self.models
     }
 
     pub fn knows(&self, name: &str) -> bool {
@@ -284,7 +297,7 @@ fn params(it: &Map<String, Value>) -> ModelParams {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Alias, Aliases, ModelConfig, Override, WantedModel};
+    use super::{Alias, Aliases, ModelConfig, ModelTable, Override, WantedModel};
 
     fn config(model: Option<&str>, generation: &Value) -> ModelConfig {
         ModelConfig { model: model.map(str::to_owned), generation: generation.as_object().unwrap().clone() }
@@ -307,7 +320,7 @@ mod tests {
             alias("leaf", Some("middle"), None, &json!({"temperature": 0.7, "stopSequences": ["c"]})),
             alias("other", Some("leaf"), Some("n"), &json!({"thinkingConfig": {"thinkingLevel": "HIGH"}})),
         ];
-        let (aliases, broken) = Aliases::new(table.into(), Vec::new());
+        let (aliases, broken) = Aliases::new(table.into(), Vec::new(), ModelTable::built_in());
         assert_eq!(broken, []);
         let (model, it) = aliases.resolve(WantedModel::for_agent("leaf"));
         assert_eq!(
@@ -336,7 +349,11 @@ mod tests {
             config: config(Some(to), &json!({"topK": 2})),
             ..Override::default()
         };
-        let (aliases, _) = Aliases::new(table.into(), vec![names("root", "x"), names("own", "y"), names("plain", "z")]);
+        let (aliases, _) = Aliases::new(
+            table.into(),
+            vec![names("root", "x"), names("own", "y"), names("plain", "z")],
+            ModelTable::built_in(),
+        );
         let models = ["root", "leaf", "own", "plain", "other", "pro"].map(|name| {
             let model = aliases.model_of(name);
             assert_eq!(model, aliases.resolve(WantedModel::for_agent(name)).0, "{name}");
@@ -349,7 +366,7 @@ mod tests {
     #[test]
     fn each_family_is_asked_in_its_way() {
         let said = |own: Vec<(String, Alias)>, overrides: &[Override], name: &str| {
-            let (aliases, _) = Aliases::new(own.into_iter().collect(), overrides.to_vec());
+            let (aliases, _) = Aliases::new(own.into_iter().collect(), overrides.to_vec(), ModelTable::built_in());
             let it = aliases.resolve(WantedModel::for_agent(name)).1;
             format!("{:?} {:?} {:?} {:?}", it.temperature, it.top_p, it.top_k, it.thinking)
         };
@@ -379,7 +396,7 @@ mod tests {
         ];
         table.extend((0..101).map(|it| alias(&format!("n{it}"), Some(&format!("n{}", it + 1)), None, &none)));
         table.push(alias("n101", None, Some("m"), &none));
-        let (aliases, broken) = Aliases::new(table.into_iter().collect(), Vec::new());
+        let (aliases, broken) = Aliases::new(table.into_iter().collect(), Vec::new(), ModelTable::built_in());
         let names: Vec<&str> = broken.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "d", "n0", "n1"]);
         assert_eq!(["a", "well", "n2"].map(|it| aliases.model_of(it)), ["a", "m", "m"]);
@@ -390,7 +407,7 @@ mod tests {
         let table =
             [alias("root", None, Some("m"), &json!({"temperature": 0})), alias("leaf", Some("root"), None, &json!({}))];
         let temperature = |overrides: &[Override], wanted: WantedModel<'_>| {
-            let (aliases, _) = Aliases::new(table.clone().into(), overrides.to_vec());
+            let (aliases, _) = Aliases::new(table.clone().into(), overrides.to_vec(), ModelTable::built_in());
             aliases.resolve(wanted).1.temperature
         };
         let agent = WantedModel::for_agent("leaf");

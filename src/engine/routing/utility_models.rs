@@ -106,7 +106,10 @@ mod tests {
 
     use super::{UtilityModels, models};
     use crate::{
-        base::model::Purpose::{self, Compressor, Router},
+        base::{
+            model::Purpose::{self, Compressor, Router},
+            model_table::ModelTable,
+        },
         engine::routing::{
             alias::{Alias, ModelConfig},
             aliases::Aliases,
@@ -119,7 +122,7 @@ mod tests {
             let config = ModelConfig { model: Some((*model).to_owned()), generation };
             ((*name).to_owned(), Alias { extends: None, config })
         };
-        Aliases::new(table.iter().map(alias).collect(), Vec::new()).0
+        Aliases::new(table.iter().map(alias).collect(), Vec::new(), ModelTable::built_in()).0
     }
 
     /// A utility call is billed to its model and purpose.

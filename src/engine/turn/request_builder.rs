@@ -68,6 +68,7 @@ pub(super) fn build_request(
                     ..WantedModel::for_agent(turn.router.name(record, model))
                 };
                 cx.spec.aliases.fill_params(&mut request, wanted);
+                request.traits = cx.spec.aliases.models().traits(model);
                 return Ok(request);
             }
             Err(RequestNeed::Compress { n_turns, size }) => {

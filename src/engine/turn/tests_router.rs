@@ -11,6 +11,7 @@ use crate::{
         limits::Limits,
         log::{Fact, Mode, Principal},
         model::{Chunk, Finish},
+        model_table::ModelTable,
         path::AbsPath,
     },
     engine::{
@@ -51,7 +52,7 @@ impl Talk {
             user: None,
         };
         let mut spec = spec("");
-        spec.aliases = Arc::new(Aliases::new(BTreeMap::new(), Vec::new()).0);
+        spec.aliases = Arc::new(Aliases::new(BTreeMap::new(), Vec::new(), ModelTable::built_in()).0);
         spec.bounds.limits = Limits::parse("requests=100").unwrap();
         let record = Record::new(origin);
         let (serial, kept) = (SerialNumbers::default(), SessionScratch::default());

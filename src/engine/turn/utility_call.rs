@@ -119,7 +119,14 @@ impl UtilityCall {
             return Err(UtilityError::Unavailable { model, cause: cause.as_str() });
         }
         let params = fill(&model, params, needed);
-        let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
+        let request = ModelRequest {
+            model: model.as_str().into(),
+            system,
+            contents,
+            tools: [].into(),
+            params,
+            traits: cx.spec.aliases.models().traits(&model),
+        };
         let (window, price) = (windows::window(cx.step.record, cx.spec, &model), cx.spec.prices.of(&model));
         let size = tokens::of_request(&request);
         let real = cx.step.record.token_scale().model_tokens(&model, size);

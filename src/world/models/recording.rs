@@ -149,7 +149,14 @@ mod tests {
     fn request() -> ModelRequest {
         let (model, system) = ("m".into(), "".into());
         let contents = conversation("user text hi");
-        ModelRequest { model, system, contents, tools: [].into(), params: ModelParams::default() }
+        ModelRequest {
+            model,
+            system,
+            contents,
+            tools: [].into(),
+            params: ModelParams::default(),
+            traits: Default::default(),
+        }
     }
 
     async fn play(model: &dyn Generator) -> Result<Vec<Chunk>, Failure> {

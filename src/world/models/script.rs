@@ -220,7 +220,14 @@ mod tests {
     async fn next(script: &Script, contents: &str) -> Result<String, Failure> {
         let contents = conversation(contents);
         let (model, system) = ("m".into(), "".into());
-        let request = ModelRequest { model, system, contents, tools: [].into(), params: ModelParams::default() };
+        let request = ModelRequest {
+            model,
+            system,
+            contents,
+            tools: [].into(),
+            params: ModelParams::default(),
+            traits: Default::default(),
+        };
         let mut texts = Texts(String::new());
         script.generate(request, &mut texts).await?;
         Ok(texts.0)
@@ -262,7 +269,14 @@ mod tests {
         let (kind, traits) = (ToolKind::Other, ToolTraits::default());
         let tools = [ToolSpec { name: "ls".into(), title, description, kind, parameters, traits }].into();
         let (model, system, params) = ("m".into(), "".into(), ModelParams::default());
-        let request = ModelRequest { model, system, contents: conversation("user text hi"), tools, params };
+        let request = ModelRequest {
+            model,
+            system,
+            contents: conversation("user text hi"),
+            tools,
+            params,
+            traits: Default::default(),
+        };
         let failure = script.generate(request, &mut Texts(String::new())).await.unwrap_err();
         assert!(failure.message.starts_with("Unexpected response type"), "{failure:?}");
     }

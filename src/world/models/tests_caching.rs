@@ -90,6 +90,7 @@ fn request(model: &str, contents: &[Arc<Turn>]) -> ModelRequest {
             thinking: Some(Thinking::Level("low".to_owned())),
             ..ModelParams::default()
         },
+        traits: crate::base::model_table::ModelTable::built_in().traits(model),
     }
 }
 

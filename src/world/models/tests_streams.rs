@@ -23,6 +23,7 @@ fn request() -> ModelRequest {
         contents: conversation("user text hi"),
         tools: [].into(),
         params: ModelParams::default(),
+        traits: Default::default(),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     base::{
         fallback::{Outage, OutageCause},
         log::Mode,
+        model_table::ModelTable,
     },
     engine::routing::{
         Chain,
@@ -37,7 +38,7 @@ fn case(models: &[&str], action: FallbackAction) -> Case {
     let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     let models = models.iter().map(|it| (*it).to_owned()).collect();
     Case {
-        aliases: Aliases::new(BTreeMap::new(), Vec::new()).0,
+        aliases: Aliases::new(BTreeMap::new(), Vec::new(), ModelTable::built_in()).0,
         chain: Chain { models, for_all: true, policies },
         health: Health::default(),
         rules: RoutingRules::default(),
@@ -176,13 +177,19 @@ fn the_user_says_what_the_names_mean() {
         (name.to_owned(), Alias { extends: None, config })
     };
     let own = [alias("pro", "anthropic/opus"), alias("flash", "ollama/small")];
-    let it = Case { aliases: Aliases::new(own.into(), Vec::new()).0, ..case(&[], FallbackAction::Ask) };
+    let it = Case {
+        aliases: Aliases::new(own.into(), Vec::new(), ModelTable::built_in()).0,
+        ..case(&[], FallbackAction::Ask)
+    };
     assert_eq!(it.to("auto"), "ask the classifier", "numbers are for the models that they were found for");
     assert_eq!(
         it.said(ClassifierModel::Choice, Ok(TaskClass::Flash)).to("auto"),
         "ollama/small [classifier] it says so"
     );
     let own = [alias("auto", "ollama/small")];
-    let it = Case { aliases: Aliases::new(own.into(), Vec::new()).0, ..case(&[], FallbackAction::Ask) };
+    let it = Case {
+        aliases: Aliases::new(own.into(), Vec::new(), ModelTable::built_in()).0,
+        ..case(&[], FallbackAction::Ask)
+    };
     assert_eq!(it.to("auto"), "ollama/small [override] configured as auto");
 }

@@ -18,6 +18,7 @@ fn request(model: &str, conversation_text: &str) -> ModelRequest {
         contents: conversation(conversation_text),
         tools: [].into(),
         params: ModelParams::default(),
+        traits: crate::base::model_table::ModelTable::built_in().traits(model),
     }
 }
 

@@ -20,6 +20,7 @@ fn request(conversation_text: &str) -> ModelRequest {
         contents: conversation(conversation_text),
         tools: [].into(),
         params: ModelParams::default(),
+        traits: Default::default(),
     }
 }
 

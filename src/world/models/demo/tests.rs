@@ -32,6 +32,7 @@ fn request(prompt: &str) -> ModelRequest {
         contents,
         tools: tools.into(),
         params: ModelParams::default(),
+        traits: Default::default(),
     }
 }
 

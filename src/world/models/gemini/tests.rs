@@ -83,6 +83,7 @@ pub fn request(model: &str, conversation: &str) -> ModelRequest {
         contents: turns(conversation),
         tools: [].into(),
         params: ModelParams::default(),
+        traits: crate::base::model_table::ModelTable::built_in().traits(model),
     }
 }
 
