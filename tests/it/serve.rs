@@ -252,6 +252,7 @@ impl Socket {
     }
 
     /// Says that it does not come back.
+    #[cfg(feature = "postgres")]
     pub fn leave(mut self) {
         _ = self.socket.close(None);
         _ = self.socket.flush();
