@@ -192,6 +192,9 @@ pub struct Details {
     /// Codes, types and reasons: `insufficient_quota`, `overloaded_error`, `MODEL_CAPACITY_EXHAUSTED`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// Which member of the request it is about: `temperature`, `tools[3].function.parameters`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
     /// Names of the limits that were hit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
@@ -220,6 +223,7 @@ impl Details {
     pub fn without(mut self, is_bad: impl Fn(&str) -> bool) -> Self {
         self.words.retain(|it| !is_bad(it));
         self.limits.retain(|it| !is_bad(it));
+        self.param = self.param.filter(|it| !is_bad(it));
         self.domain = self.domain.filter(|it| !is_bad(it));
         self.link = self.link.filter(|it| !is_bad(it));
         self

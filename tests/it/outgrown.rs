@@ -17,10 +17,13 @@ use crate::{
 /// What the models read, in tokens.
 const WINDOW: u64 = 15_000;
 
+const REFUSED: &str = "400 Bad Request";
+
 struct Dialect {
     name: &'static str,
     /// Of the provider; none is Gemini.
     kind: Option<&'static str>,
+    status: &'static str,
     /// The error for a request of so many tokens.
     refuses: fn(u64) -> Value,
     answers: fn(&str) -> String,
@@ -30,6 +33,7 @@ const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "openai",
         kind: Some("openai"),
+        status: REFUSED,
         refuses: |size| {
             let message = format!(
                 "This model's maximum context length is {WINDOW} tokens. However, your messages resulted in {size} \
@@ -43,6 +47,7 @@ const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "llama.cpp",
         kind: Some("openai"),
+        status: REFUSED,
         refuses: |size| {
             let message = "the request exceeds the available context size, try increasing it";
             json!({"error": {"code": 400, "message": message, "type": "exceed_context_size_error",
@@ -53,6 +58,7 @@ const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "vllm",
         kind: Some("openai"),
+        status: REFUSED,
         refuses: |size| {
             let message = format!(
                 "This model's maximum context length is {WINDOW} tokens. However, your request has {size} input \
@@ -65,6 +71,7 @@ const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "responses",
         kind: Some("responses"),
+        status: REFUSED,
         // It names no number.
         refuses: |_| {
             let message =
@@ -80,19 +87,17 @@ const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "anthropic",
         kind: Some("anthropic"),
+        status: REFUSED,
         refuses: |size| {
             let message = format!("prompt is too long: {size} tokens > {WINDOW} maximum");
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
         },
-        answers: |text| {
-            let said = json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}});
-            let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
-            stream(&format!("data: {said}\n\ndata: {end}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"))
-        },
+        answers: anthropic,
     },
     Dialect {
         name: "gemini",
         kind: None,
+        status: REFUSED,
         refuses: |size| {
             let message =
                 format!("The input token count ({size}) exceeds the maximum number of tokens allowed ({WINDOW}).");
@@ -100,7 +105,46 @@ const DIALECTS: &[Dialect] = &[
         },
         answers: says,
     },
+    Dialect {
+        name: "vertex's words",
+        kind: None,
+        status: REFUSED,
+        refuses: |size| {
+            let message = format!(
+                "Unable to submit request because the input token count is {size} but model only supports up to \
+                 {WINDOW}. Reduce the input token count and try again."
+            );
+            json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+        },
+        answers: says,
+    },
+    Dialect {
+        name: "a body that is too large",
+        kind: Some("anthropic"),
+        status: "413 Payload Too Large",
+        refuses: |_| {
+            let message = "Request exceeds the maximum size";
+            json!({"type": "error", "error": {"type": "request_too_large", "message": message}})
+        },
+        answers: anthropic,
+    },
+    Dialect {
+        name: "litellm",
+        kind: Some("openai"),
+        status: REFUSED,
+        refuses: |_| {
+            let message = "litellm.ContextWindowExceededError: litellm.BadRequestError: mock";
+            json!({"error": {"message": message, "type": null, "param": null, "code": "400"}})
+        },
+        answers: chat,
+    },
 ];
+
+fn anthropic(text: &str) -> String {
+    let said = json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}});
+    let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
+    stream(&format!("data: {said}\n\ndata: {end}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"))
+}
 
 fn chat(text: &str) -> String {
     let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
@@ -114,7 +158,7 @@ fn serve(dialect: &'static Dialect, refused: Arc<AtomicUsize>) -> ModelServer {
         let size = tokens::of_text(&asked.body) / 3 * 4;
         if size > WINDOW {
             refused.fetch_add(1, Ordering::Relaxed);
-            return Some(answers("400 Bad Request", &(dialect.refuses)(size).to_string()));
+            return Some(answers(dialect.status, &(dialect.refuses)(size).to_string()));
         }
         let compresses = asked.body.contains("expert conversation") || asked.body.contains("state_snapshot");
         let text = if compresses { "<state_snapshot>Numbers.</state_snapshot>" } else { &long };

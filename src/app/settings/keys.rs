@@ -228,7 +228,7 @@ pub const KEYS: &[Key] = {
     &[
         key("general.checkpointing.enabled", Bool, "true", "Whether what calls change in files can be undone.").guard(Only(true)),
         key("general.defaultApprovalMode", ApprovalMode, r#""default""#, "The mode that sessions start in: default, auto_edit, auto or plan.").guard(AllBut("auto")),
-        key("general.maxAttempts", Int(1), "10", "How often a failing model request is tried before the turn ends."),
+        key("general.maxAttempts", Int(1), "", "How often a failing model request is tried before the turn ends. Unset: 10 times, 4 times without a terminal, as in a script."),
         key("general.retryFetchErrors", Bool, "true", "Whether requests that broke on the network are tried again."),
         key("general.sessionRetention.enabled", Bool, "true", "Whether old sessions are removed.").guard(Closed),
         key("general.sessionRetention.maxAge", Age, r#""30d""#, "Sessions that did not change for so long are removed: 12h, 30d, 4w, 6m.").guard(Closed),

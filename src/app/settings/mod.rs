@@ -304,7 +304,7 @@ impl Settings {
             caps: Caps::read(&get),
             on_failure: FailureSettings {
                 patience: RetryPatience {
-                    max_attempts: get.size("general.maxAttempts"),
+                    max_attempts: get.optional_size("general.maxAttempts"),
                     retry_broken: get.flag("general.retryFetchErrors"),
                 },
                 models: get.texts("model.fallback.models").into_iter().map(|it| it.trim().to_owned()).collect(),
@@ -400,6 +400,11 @@ impl Getter<'_> {
     /// A number that its row says is not negative; too large ones are the largest.
     fn size<T: TryFrom<i64> + BoundedNumber>(&self, path: &str) -> T {
         T::try_from(self.int(path)).unwrap_or(T::MAX)
+    }
+
+    /// `None`: nobody set it.
+    fn optional_size(&self, path: &str) -> Option<u32> {
+        self.value(path).as_i64().map(|it| u32::try_from(it).unwrap_or(u32::MAX))
     }
 
     fn text(&self, path: &str) -> Option<String> {

@@ -70,7 +70,7 @@ fn defaults_are_quiet() {
     assert_eq!((it.model_name, it.approval_mode, it.limits), (None, Mode::Default, Limits::default()));
     assert_eq!(
         (it.caps.truncate_above, it.on_failure.patience.max_attempts, it.on_failure.patience.retry_broken),
-        (40_000, 10, true)
+        (40_000, None, true)
     );
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
     assert_eq!((it.children.allowed, it.children.blocked, it.models.auth_type), (vec![], vec![], None));
@@ -95,7 +95,7 @@ fn later_layers_win_key_by_key() {
     let (it, warnings) = case.merge();
     assert_eq!(
         (it.limits.session.requests, it.on_failure.patience.max_attempts, it.tools.shell_inactivity_s),
-        (Some(2), 2, 3)
+        (Some(2), Some(2), 3)
     );
     assert_eq!((it.approval_mode, warnings), (Mode::AutoEdit, vec![]));
     case.env = &[("GEMINI_MODEL", "7")];
@@ -147,7 +147,7 @@ fn variables_become_numbers() {
     let (it, warnings) = case.merge();
     assert_eq!((it.model_name.as_deref(), it.limits.session.requests), (Some("gemini-pro"), Some(7)));
     assert!(!it.on_failure.patience.retry_broken);
-    assert_eq!(it.on_failure.patience.max_attempts, 10);
+    assert_eq!(it.on_failure.patience.max_attempts, None);
     assert_eq!(
         warnings,
         ["/h/.castor/settings.json: general.maxAttempts: should be a whole number, at least 1; ignored"]

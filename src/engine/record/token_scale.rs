@@ -17,6 +17,8 @@ pub struct TokenScale {
     pending_request: Option<(String, u64)>,
     /// By model, in thousandths.
     ratios: BTreeMap<String, u64>,
+    /// By model: the largest request that it took, by the rule.
+    taken: BTreeMap<String, u64>,
     /// By model, where it refused what was longer.
     windows: BTreeMap<String, u64>,
 }
@@ -29,6 +31,8 @@ impl TokenScale {
     /// The provider's count of the request.
     pub fn note_count(&mut self, model: &str, input: u64) {
         let Some((_, tokens)) = self.pending_request.take().filter(|(it, _)| it == model) else { return };
+        let taken = self.taken.entry(model.to_owned()).or_default();
+        *taken = tokens.max(*taken);
         if tokens < TOO_SMALL || input == 0 {
             return;
         }
@@ -41,6 +45,11 @@ impl TokenScale {
     /// The size of the request that is under way.
     pub fn pending_size(&self, model: &str) -> Option<u64> {
         self.pending_request.as_ref().filter(|(it, _)| it == model).map(|(_, tokens)| *tokens)
+    }
+
+    /// The largest request that the model took, by the rule; 0: none yet.
+    pub fn largest_taken(&self, model: &str) -> u64 {
+        self.taken.get(model).copied().unwrap_or_default()
     }
 
     /// The model took a request of this size for one of `size` tokens, and reads no more than `window`.

@@ -2,7 +2,10 @@
 
 use crate::{
     base::model::Failure,
-    engine::routing::failure_class::{FailureClass, classify},
+    engine::routing::{
+        failure_class::{FailureClass, classify},
+        overflow_words::{NumberInText, numbers},
+    },
 };
 
 /// In tokens, as far as the provider says it.
@@ -32,9 +35,37 @@ const WINDOW: &[&str] = &[
     "maximum number of tokens allowed ",
     "configured limit of ",
     " tokens > ",
+    "`max_new_tokens` must be <= ",
 ];
 /// The same where it stands in front.
 const WINDOW_BEFORE: &[&str] = &[" maximum context length"];
+/// What a single number stands behind where it is a limit.
+const LIMIT: &[&str] = &[
+    "limit of",
+    "limit is",
+    "limit:",
+    "up to",
+    "length",
+    "length of",
+    "length is",
+    "length:",
+    "window of",
+    "window is",
+    "size is",
+    "size:",
+    "size of",
+    "maximum",
+    "maximum of",
+    "at most",
+    "must be <=",
+    "should be",
+    "exceed",
+    "tokens:",
+    "must have less than",
+    "must be less than",
+];
+/// Units in which no window is counted.
+const OTHER_UNITS: &[&str] = &["byte", "char", "mb", "kb", "second", "image"];
 const SIZE: &[&str] = &[
     "resulted in ",
     "prompt is too long: ",
@@ -45,11 +76,11 @@ const SIZE: &[&str] = &[
     "input length (",
     "the input (",
 ];
-const SIZE_BEFORE: &[&str] = &[" in the messages", " of text input", " input tokens"];
+const SIZE_BEFORE: &[&str] = &[" in the messages", " of text input", " input tokens", " `inputs` tokens"];
 /// Where the answer was counted, too, if nothing more exact is said.
 const WITH_ANSWER: &[&str] = &["you requested about ", "you requested "];
 /// Room for the answer that a window has to hold as well.
-const ANSWER_BEFORE: &[&str] = &[" in the completion", " in the output"];
+const ANSWER_BEFORE: &[&str] = &[" in the completion", " in the output", " `max_new_tokens`"];
 
 /// What can be learned from a failure; `None`: it is not about the length of the request, in tokens.
 pub fn read_overflow(failure: &Failure) -> Option<ContextOverflow> {
@@ -57,15 +88,13 @@ pub fn read_overflow(failure: &Failure) -> Option<ContextOverflow> {
         return None;
     }
     let (text, details) = (failure.message.to_lowercase(), &failure.details);
-    let said = summed(&text).or_else(|| in_a_minute(&text)).unwrap_or_else(|| in_words(&text));
+    let said = summed(&text).or_else(|| in_a_minute(&text)).unwrap_or_else(|| in_words(&text, failure.status));
     let is_sane = |it: &u64| (LEAST..=MOST).contains(it);
     let window = details.window.or(said.window).filter(is_sane);
     // A count that would have fit is one of something else.
     let fits = |it: u64| window.is_some_and(|window| it <= window);
     let size = details.size.or(said.size).filter(|it| is_sane(it) && !fits(*it));
-    // Servers count the bytes of large requests, too.
-    let is_of_bytes = failure.status == Some(413) || details.words.iter().any(|it| it == "request_too_large");
-    (window.is_some() || !is_of_bytes).then_some(ContextOverflow { window, size })
+    Some(ContextOverflow { window, size })
 }
 
 /// Request and answer together: `exceed context limit: 188240 + 21333 > 200000`.
@@ -83,14 +112,35 @@ fn in_a_minute(text: &str) -> Option<ContextOverflow> {
     Some(ContextOverflow { window: after(rest, "limit "), size: after(rest, "requested ") })
 }
 
-fn in_words(text: &str) -> ContextOverflow {
+fn in_words(text: &str, status: Option<u16>) -> ContextOverflow {
     let behind = |marks: &[&str]| marks.iter().find_map(|it| after(text, it));
     let in_front = |marks: &[&str]| marks.iter().find_map(|it| before(text, it));
     let window = behind(WINDOW).or_else(|| in_front(WINDOW_BEFORE));
     // What is named as the most for the input has no room for the answer in it.
     let answer = in_front(ANSWER_BEFORE).unwrap_or_default();
     let window = window.map(|it| it.saturating_sub(answer));
-    ContextOverflow { window, size: behind(SIZE).or_else(|| in_front(SIZE_BEFORE)).or_else(|| behind(WITH_ANSWER)) }
+    let size = behind(SIZE).or_else(|| in_front(SIZE_BEFORE)).or_else(|| behind(WITH_ANSWER));
+    if window.is_some() { ContextOverflow { window, size } } else { by_numbers(text, status) }
+}
+
+/// Without words that are known: of two counts the larger one is the request; a single one is a limit where it says so.
+fn by_numbers(text: &str, status: Option<u16>) -> ContextOverflow {
+    let is_count = |it: &NumberInText<'_>| {
+        let other = OTHER_UNITS.iter().any(|unit| it.after.trim_start().starts_with(unit));
+        let is_status = status.is_some_and(|status| it.value == u64::from(status));
+        (LEAST..=MOST).contains(&it.value) && !other && !is_status && !it.before.ends_with("by ")
+    };
+    let mut found: Vec<NumberInText<'_>> = numbers(text).filter(is_count).collect();
+    found.sort_by_key(|it| it.value);
+    found.dedup_by_key(|it| it.value);
+    match &*found {
+        [window, size] => ContextOverflow { window: Some(window.value), size: Some(size.value) },
+        [one] => {
+            let is_limit = LIMIT.iter().any(|it| one.before.trim_end_matches([' ', '[', '1', ',']).ends_with(it));
+            ContextOverflow { window: is_limit.then_some(one.value), size: None }
+        }
+        _ => ContextOverflow::default(),
+    }
 }
 
 fn after(text: &str, mark: &str) -> Option<u64> {
@@ -146,6 +196,20 @@ mod tests {
             ("maximum context length is 8192 tokens, input length (100)", Some(8_192), None),
             ("maximum context length is 99999999999999999999 tokens", None, None),
             ("Your input exceeds the context window of this model.", None, None),
+            ("the input token count is 9000 but model only supports up to 8000. Reduce it", Some(8_000), Some(9_000)),
+            ("maximum prompt length is 131072 but the request contains 537812 tokens", Some(131_072), Some(537_812)),
+            ("request exceeded model token limit: 262144 (requested: 291351)", Some(262_144), Some(291_351)),
+            ("prompt token count of 148303 exceeds the limit of 128000", Some(128_000), Some(148_303)),
+            ("<400> InvalidParameter: Range of input length should be [1, 98304]", Some(98_304), None),
+            ("invalid params, context window exceeds limit (2013)", None, None),
+            (
+                "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 512 `max_new_tokens`",
+                Some(7_681),
+                Some(9_000),
+            ),
+            ("`inputs` must have less than 4096 tokens. Given: 5000", Some(4_096), Some(5_000)),
+            ("prompt too long; exceeded max context length by 1234 tokens", None, None),
+            ("Request body too large for gpt-4o model. Max size: 8000 tokens.", Some(8_000), None),
         ] {
             assert_eq!(read_overflow(&refused(message)), Some(ContextOverflow { window, size }), "{message}");
         }
@@ -155,7 +219,8 @@ mod tests {
     fn what_is_counted_in_bytes_says_nothing() {
         let large = Failure { status: Some(413), ..refused("Too large") };
         assert_eq!([read_overflow(&large), read_overflow(&refused("Odd"))], [None, None]);
-        let details = Details { window: Some(4_096), size: Some(5_000), ..Details::default() };
+        let words = vec!["exceed_context_size_error".to_owned()];
+        let details = Details { words, window: Some(4_096), size: Some(5_000), ..Details::default() };
         let large = Failure { details: details.into(), ..large };
         assert_eq!(read_overflow(&large), Some(ContextOverflow { window: Some(4_096), size: Some(5_000) }));
     }

@@ -8,7 +8,6 @@ use crate::{
         text::end_sentence,
     },
     engine::routing::{
-        context_overflow::read_overflow,
         failure_class::{FailureClass, FailureFinding, MAX_SERVER_DELAY_MS, PolicyKind, classify},
         fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
         health::CAPACITY_MS,
@@ -18,18 +17,21 @@ use crate::{
 /// Retry limits from the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPatience {
-    /// Attempts in all, the first included.
-    pub max_attempts: u32,
+    /// Attempts in all, the first included; `None`: the user did not say.
+    pub max_attempts: Option<u32>,
     /// Whether to try again when the network is the trouble.
     pub retry_broken: bool,
 }
 
 impl Default for RetryPatience {
     fn default() -> Self {
-        Self { max_attempts: 10, retry_broken: true }
+        Self { max_attempts: None, retry_broken: true }
     }
 }
 
+/// Attempts in all where the user did not say, and where nobody sits: a job that waits for minutes only costs.
+const MAX_ATTEMPTS: u32 = 10;
+const MAX_UNATTENDED: u32 = 4;
 /// If the server does not answer, or answers break off or are empty, the user should know soon.
 const MAX_BROKEN: u32 = 4;
 /// If another model may take over, waiting minutes for this one is too long.
@@ -38,6 +40,7 @@ const MAX_WITH_ANOTHER: u32 = 3;
 const MAX_WITHOUT_ROOM: u32 = 3;
 const FIRST_DELAY_MS: u64 = 5_000;
 const FIRST_BROKEN_DELAY_MS: u64 = 1_000;
+const FIRST_UNATTENDED_DELAY_MS: u64 = 2_000;
 const NO_ROOM_DELAYS_MS: [u64; 2] = [1_000, 3_000];
 const MAX_DELAY_MS: u64 = 30_000;
 /// In percent, to both sides: many clients must not come back at the same instant.
@@ -105,7 +108,7 @@ impl AttemptCounts {
         self.all = self.all.saturating_add(1);
         self.broken = self.broken.saturating_add(u32::from(is_broken(class)));
         self.no_room = self.no_room.saturating_add(u32::from(class == FailureClass::NoCapacity));
-        self.too_long = self.too_long.saturating_add(u32::from(class == FailureClass::ContextTooLong));
+        self.too_long = self.too_long.saturating_add(u32::from(is_too_long(class)));
     }
 }
 
@@ -130,13 +133,20 @@ pub struct FailureCase<'a> {
     pub now: Now,
 }
 
+impl FailureCase<'_> {
+    fn max_attempts(&self) -> u32 {
+        let usual = if self.interactive { MAX_ATTEMPTS } else { MAX_UNATTENDED };
+        self.patience.max_attempts.unwrap_or(usual)
+    }
+}
+
 /// What is done about the failure, by what it means.
 pub fn on_failure(failure: &Failure, case: FailureCase<'_>) -> FailureAction {
     let FailureFinding { class, delay_ms } = classify(failure);
     let too_long = delay_ms.is_some_and(|it| it > MAX_SERVER_DELAY_MS);
     let (n, most) = attempts(class, &case);
     if n < most && !too_long {
-        let wait_ms = delay_ms.unwrap_or_else(|| jittered(back_off(class, n), case.now));
+        let wait_ms = delay_ms.unwrap_or_else(|| jittered(back_off(class, n, case.interactive), case.now));
         let (what, wait) = (describe_failure(failure, class, case.model), duration_in_words(wait_ms));
         let again =
             if case.answer_shown { " What was shown of the answer does not count; it begins anew." } else { "" };
@@ -145,7 +155,7 @@ pub fn on_failure(failure: &Failure, case: FailureCase<'_>) -> FailureAction {
         return FailureAction::RetryAt { at_ms: case.now.unix_ms.saturating_add(wait_ms), why };
     }
     // Once: whoever refuses the shorter one, too, counts in a way that nobody here knows.
-    if case.tries.too_long == 1 && case.tries.all < case.patience.max_attempts && read_overflow(failure).is_some() {
+    if case.tries.too_long == 1 && case.tries.all < case.max_attempts() && is_too_long(class) {
         let what = describe_failure(failure, class, case.model);
         return FailureAction::Shorten { why: format!("{what} The conversation is shortened, and it is asked again.") };
     }
@@ -190,9 +200,14 @@ fn is_broken(class: FailureClass) -> bool {
     matches!(class, FailureClass::Connect | FailureClass::Stream | FailureClass::InvalidAnswer)
 }
 
+fn is_too_long(class: FailureClass) -> bool {
+    matches!(class, FailureClass::ContextTooLong | FailureClass::BodyTooLarge)
+}
+
 /// How often was tried, and how often it is at most.
 fn attempts(class: FailureClass, case: &FailureCase<'_>) -> (u32, u32) {
     let FailureCase { tries, patience, .. } = *case;
+    let max_attempts = case.max_attempts();
     // Somebody else takes over, at once or after a question.
     let action = case.policy.action(class.kind());
     let another =
@@ -204,14 +219,13 @@ fn attempts(class: FailureClass, case: &FailureCase<'_>) -> (u32, u32) {
         FailureClass::Throttled | FailureClass::ServerError if another => {
             (tries.all, case.policy.max_attempts.unwrap_or(MAX_WITH_ANOTHER))
         }
-        FailureClass::Throttled | FailureClass::ServerError | FailureClass::NoCapacity => {
-            (tries.all, patience.max_attempts)
-        }
+        FailureClass::Throttled | FailureClass::ServerError | FailureClass::NoCapacity => (tries.all, max_attempts),
         FailureClass::QuotaExhausted
         | FailureClass::RateLimited
         | FailureClass::Validation
         | FailureClass::NotFound
         | FailureClass::ContextTooLong
+        | FailureClass::BodyTooLarge
         | FailureClass::BadRequest
         | FailureClass::Auth
         | FailureClass::Garbage
@@ -221,8 +235,8 @@ fn attempts(class: FailureClass, case: &FailureCase<'_>) -> (u32, u32) {
     match case.single_attempt && another && class != FailureClass::InvalidAnswer {
         true => (n, 1),
         // All attempts together stay within what the user wants.
-        false if tries.all >= patience.max_attempts => (n, n),
-        false => (n, most.min(patience.max_attempts)),
+        false if tries.all >= max_attempts => (n, n),
+        false => (n, most.min(max_attempts)),
     }
 }
 
@@ -293,7 +307,10 @@ fn advice(failure: &Failure, class: FailureClass, delay_ms: Option<u64>, case: F
             "Shorten the conversation (`/clear` makes the model forget it), or choose a model with a larger context window."
                 .to_owned()
         }
-        FailureClass::BadRequest => "Shorten or change the prompt, or choose another model.".to_owned(),
+        FailureClass::BodyTooLarge => {
+            "Leave out attachments, shorten the conversation (`/compress`), or choose another provider.".to_owned()
+        }
+        FailureClass::BadRequest => "Change what the message names, or choose another model.".to_owned(),
         // Their messages say what to check.
         FailureClass::Auth | FailureClass::Garbage => String::new(),
         FailureClass::Script => "Add what is missing to the file of --fake-responses.".to_owned(),
@@ -302,14 +319,18 @@ fn advice(failure: &Failure, class: FailureClass, delay_ms: Option<u64>, case: F
 }
 
 /// Only where the server names no delay: a named one is kept as it is.
-fn back_off(class: FailureClass, n: u32) -> u64 {
+fn back_off(class: FailureClass, n: u32, interactive: bool) -> u64 {
     let at = n.saturating_sub(1);
     if class == FailureClass::NoCapacity
         && let Some(ms) = NO_ROOM_DELAYS_MS.get(at as usize)
     {
         return *ms;
     }
-    let first = if is_broken(class) { FIRST_BROKEN_DELAY_MS } else { FIRST_DELAY_MS };
+    let first = match is_broken(class) {
+        true => FIRST_BROKEN_DELAY_MS,
+        false if interactive => FIRST_DELAY_MS,
+        false => FIRST_UNATTENDED_DELAY_MS,
+    };
     first.saturating_mul(1 << at.min(16)).min(MAX_DELAY_MS)
 }
 

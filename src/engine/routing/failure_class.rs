@@ -1,6 +1,9 @@
 //! Classes of model failures: from the provider's words, limits and HTTP status to one class.
 
-use crate::base::model::{Failure, FailureKind};
+use crate::{
+    base::model::{Failure, FailureKind},
+    engine::routing::overflow_words::{TooLong, read_words},
+};
 
 /// Classes of failed model calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub enum FailureClass {
     NotFound,
     /// The conversation is longer than the model reads.
     ContextTooLong,
+    /// The request has more bytes than the server takes.
+    BodyTooLarge,
     /// The request is not accepted as it is.
     BadRequest,
     /// Key missing or refused.
@@ -82,6 +87,7 @@ impl FailureClass {
             Self::Validation => "validation",
             Self::NotFound => "not_found",
             Self::ContextTooLong => "too_long",
+            Self::BodyTooLarge => "too_large",
             Self::BadRequest => "refused",
             Self::Auth => "auth",
             Self::Connect => "connect",
@@ -100,6 +106,7 @@ impl FailureClass {
             Self::NotFound => PolicyKind::NotFound,
             Self::Validation
             | Self::ContextTooLong
+            | Self::BodyTooLarge
             | Self::BadRequest
             | Self::Auth
             | Self::InvalidAnswer
@@ -116,13 +123,9 @@ const WORDS: &[(&str, FailureClass)] = &[
     ("insufficient_quota", FailureClass::QuotaExhausted),
     ("billing_hard_limit_reached", FailureClass::QuotaExhausted),
     ("billing_not_active", FailureClass::QuotaExhausted),
-    ("context_length_exceeded", FailureClass::ContextTooLong),
-    // llama.cpp.
-    ("exceed_context_size_error", FailureClass::ContextTooLong),
     ("model_not_found", FailureClass::NotFound),
     // Anthropic.
     ("billing_error", FailureClass::QuotaExhausted),
-    ("request_too_large", FailureClass::ContextTooLong),
     ("not_found_error", FailureClass::NotFound),
     ("overloaded_error", FailureClass::ServerError),
     // Google.
@@ -131,25 +134,6 @@ const WORDS: &[(&str, FailureClass)] = &[
     ("INSUFFICIENT_G1_CREDITS_BALANCE", FailureClass::QuotaExhausted),
 ];
 
-/// Parts of messages, in lower case, that tell more than their status.
-const TOO_LONG: &[&str] = &[
-    "prompt is too long",
-    "input is too long",
-    "maximum context length",
-    "exceeds the maximum number of tokens",
-    "exceeds the context window",
-    "exceeds the context length",
-    "exceed context limit",
-    "exceeded max context length",
-    "exceeds the available context size",
-    "exceed the configured limit",
-    "context length is only",
-    "context length of only",
-    "longer than the model's context length",
-    "too large for model with",
-    // More than a minute's limit allows at once: no attempt can work.
-    "request too large for",
-];
 const SPENT: &[&str] = &["credit balance is too low", "insufficient balance"];
 /// What providers call a limit that is not of the moment.
 const QUOTA: &[&str] = &["quota", "daily", "per day", "per month", "exhausted", "credit", "billing"];
@@ -188,11 +172,13 @@ fn by_answer(failure: &Failure) -> FailureFinding {
     if let Some((_, class)) = WORDS.iter().find(|(word, _)| says(word)) {
         return found(*class);
     }
+    let too_long = read_words(&failure.message, &details.words);
     match status {
         404 => found(FailureClass::NotFound),
         402 => found(FailureClass::QuotaExhausted),
-        413 => found(FailureClass::ContextTooLong),
-        _ if mentions(TOO_LONG) => found(FailureClass::ContextTooLong),
+        _ if too_long == Some(TooLong::Tokens) => found(FailureClass::ContextTooLong),
+        413 => found(FailureClass::BodyTooLarge),
+        400 | 422 if too_long == Some(TooLong::Bytes) => found(FailureClass::BodyTooLarge),
         429 | 499 | 503 => by_quota(failure, status, mentions(NO_ROOM)),
         400 | 403 if mentions(SPENT) => found(FailureClass::QuotaExhausted),
         408 | 500..=599 => found(FailureClass::ServerError),

@@ -9,6 +9,7 @@ pub mod fallback_policies;
 pub mod families;
 pub mod health;
 pub mod model_limits;
+pub mod overflow_words;
 pub mod prices;
 pub mod strategies;
 pub mod task_classifier;

@@ -77,8 +77,9 @@ struct FallbackDoubt {
 }
 
 pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed: FailedAttempt) -> Flow {
-    let FailedAttempt { failure, shown, said, cause, nudge } = failed;
+    let FailedAttempt { mut failure, shown, said, cause, nudge } = failed;
     let model = turn.model.to_string();
+    windows::note_growth(cx.step.record, &model, &mut failure);
     turn.attempts.counts.count(&failure);
     let action = choose_action(turn, cx, &failure, shown);
     turn.drop_calls(cx.step, BROKE_OFF);

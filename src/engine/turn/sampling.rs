@@ -15,8 +15,9 @@ use crate::{
     base::{
         ids::EffectId,
         log::Fact,
-        model::{Chunk, Failure, Purpose},
+        model::{Chunk, Failure, FailureKind, Purpose},
         peer_agent::PeerReport,
+        text::end_sentence,
     },
     engine::{
         context::tokens,
@@ -103,8 +104,13 @@ impl Sampling {
 
     fn end(mut self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, result: Result<(), Failure>) -> Flow {
         match (result, self.buffered) {
-            (Err(failure), _) => {
+            (Err(mut failure), _) => {
                 self.response.close(cx.step);
+                let n_said = self.response.text().chars().count();
+                if failure.kind == FailureKind::Stream && n_said > 0 {
+                    let message = end_sentence(&failure.message);
+                    failure.message = format!("{message} The answer broke off after {n_said} characters.");
+                }
                 let (shown, said) = (self.response.has_shown(), self.response.messages().to_vec());
                 let failed = FailedAttempt { failure, shown, said, cause: None, nudge: None };
                 answer::fire_failure_hooks(turn, cx, failed, self.request)

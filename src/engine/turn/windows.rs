@@ -5,7 +5,11 @@ use crate::{
     base::{log::Fact, model::Failure},
     engine::{
         record::{Record, Step},
-        routing::context_overflow::{ContextOverflow, read_overflow},
+        routing::{
+            context_overflow::{ContextOverflow, read_overflow},
+            failure_class::{FailureClass, classify},
+            overflow_words,
+        },
     },
 };
 
@@ -19,10 +23,25 @@ pub fn model_fact(spec: &Spec, model: &str) -> Fact {
     Fact::Model { model: model.to_owned(), window: spec.windows.of(&spec.aliases.model_of(model)) }
 }
 
+/// A refusal in unseen words may be about length, if the request was far larger than any that was taken.
+pub(super) fn note_growth(record: &Record, model: &str, failure: &mut Failure) {
+    let scale = record.token_scale();
+    let (tokens, taken) = (scale.pending_size(model).unwrap_or_default(), scale.largest_taken(model));
+    let is_larger = taken > 0 && tokens > taken / 4 * 5;
+    let is_unclear = matches!(failure.status, Some(400 | 422)) && classify(failure).class == FailureClass::BadRequest;
+    if is_larger && is_unclear && overflow_words::may_be_length(&failure.message) {
+        failure.details.words.push(overflow_words::OUTGROWN.to_owned());
+    }
+}
+
 /// Takes in what the failure of a request of `tokens` by the rule of thumb says.
 pub(super) fn learn_window(step: &mut Step<'_>, model: &str, tokens: u64, failure: &Failure) {
-    let Some(ContextOverflow { window, size }) = read_overflow(failure) else { return };
-    let real = step.record.token_scale().model_tokens(model, tokens);
+    let of_bytes = (classify(failure).class == FailureClass::BodyTooLarge).then(ContextOverflow::default);
+    let Some(ContextOverflow { window, size }) = read_overflow(failure).or(of_bytes) else { return };
+    let scale = step.record.token_scale();
+    let (real, taken) = (scale.model_tokens(model, tokens), scale.model_tokens(model, scale.largest_taken(model)));
+    // A model reads what it has read: a number far below that counts something else.
+    let window = window.filter(|it| *it >= taken / 2);
     // Who only says that it was too long has room for a part of it.
     let window = window.unwrap_or(size.unwrap_or(real) / 4 * 3);
     // An estimate that would have fit was too small.

@@ -50,11 +50,22 @@ fn failure(status: u16, told: ErrorDetails, retry_after_ms: Option<u64>) -> Fail
         401 | 403 if says("VALIDATION_REQUIRED") || says("model_not_found") => FailureKind::Status,
         401 | 403 => FailureKind::Auth,
         // A wrong key is a bad request here, not an unauthorized one.
-        400 if says("API_KEY_INVALID") => FailureKind::Auth,
+        400 if WRONG_KEYS.iter().any(|it| says(it)) || speaks_of_key(&message) => FailureKind::Auth,
         _ => FailureKind::Status,
     };
     let retry_after_ms = told.retry_ms.or(retry_after_ms).or(in_text);
     Failure { kind, status: Some(status), message, retry_after_ms, details: Box::new(told.details) }
+}
+
+/// What services call a key that they refuse, where their status says only that the request is bad. LiteLLM's proxy
+/// looks for keys that it does not know in a database.
+const WRONG_KEYS: &[&str] = &["API_KEY_INVALID", "invalid_api_key", "no_db_connection", "authentication_error"];
+
+fn speaks_of_key(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["incorrect api key", "invalid api key", "api key not valid", "no connected db"]
+        .iter()
+        .any(|it| message.contains(it))
 }
 
 /// What could be learned from an error body.
@@ -143,10 +154,28 @@ fn find_error(value: &Value, depth: usize, told: &mut ErrorDetails) -> bool {
         Value::Object(map) => {
             note_error(value, told);
             let inner = map.get("error").filter(|it| !it.is_null()).or_else(|| map.get("message"));
-            inner.is_some_and(|it| find_error(it, depth + 1, told))
+            let found = inner.is_some_and(|it| find_error(it, depth + 1, told));
+            // What a router passes on; its own message says only that there is something.
+            let raw = value.pointer("/metadata/raw").filter(|it| !it.is_null());
+            raw.is_some_and(|it| add_upstream_error(it, depth + 1, told)) || found
         }
         _ => false,
     }
+}
+
+/// Takes in the error of the service behind a router, whose status stays.
+fn add_upstream_error(raw: &Value, depth: usize, told: &mut ErrorDetails) -> bool {
+    let outer = (told.code, std::mem::take(&mut told.message));
+    let found = find_error(raw, depth, told);
+    let inner = std::mem::take(&mut told.message);
+    told.code = outer.0.or(told.code);
+    told.message = match (outer.1.is_empty() || outer.1 == "Provider returned error", inner.is_empty()) {
+        (true, false) => inner,
+        (_, true) => outer.1,
+        (false, false) if inner.contains(&outer.1) => inner,
+        (false, false) => format!("{} {inner}", text::end_sentence(&outer.1)),
+    };
+    found
 }
 
 fn note_error(error: &Value, told: &mut ErrorDetails) {
@@ -156,6 +185,9 @@ fn note_error(error: &Value, told: &mut ErrorDetails) {
     if let Some(code) = error.get("code").and_then(Value::as_u64).and_then(|it| u16::try_from(it).ok()) {
         told.code = Some(code);
     }
+    let param = error.get("param").and_then(Value::as_str).map(str::trim);
+    let is_param = |it: &&str| !it.is_empty() && it.len() <= MAX_WORD && it.chars().all(|it| it.is_ascii_graphic());
+    told.details.param = told.details.param.take().or(param.filter(is_param).map(str::to_owned));
     // llama.cpp has them beside its message.
     let number = |name| error.get(name).and_then(Value::as_u64);
     let details = &mut told.details;

@@ -137,7 +137,7 @@ fn retried_or_not() {
 #[test]
 fn settings_say_how_long_to_go_on() {
     let goes_on = |failure: &Failure, attempt, max_attempts, retry_broken| {
-        let patience = RetryPatience { max_attempts, retry_broken };
+        let patience = RetryPatience { max_attempts: Some(max_attempts), retry_broken };
         wait(failure, FailureCase { patience, ..case(failure, attempt) }).is_some()
     };
     let (connect, busy) = (Failure::new(FailureKind::Connect, "refused"), status(503, "busy", None));
@@ -147,7 +147,7 @@ fn settings_say_how_long_to_go_on() {
     // Kinds of failures in turn do not add up.
     let mut tries = AttemptCounts::default();
     [&connect, &busy, &connect, &busy].into_iter().for_each(|it| tries.count(it));
-    let patience = RetryPatience { max_attempts: 4, ..RetryPatience::default() };
+    let patience = RetryPatience { max_attempts: Some(4), ..RetryPatience::default() };
     assert_eq!(wait(&busy, FailureCase { tries, patience, ..case(&busy, 1) }), None);
     assert!(wait(&connect, FailureCase { tries, ..case(&busy, 1) }).is_some());
 }
@@ -268,13 +268,14 @@ fn too_long() {
     let long = status(400, "prompt is too long: 9000 tokens > 8000 maximum", None);
     let large = status(413, "Request Entity Too Large", None);
     let said = |failure: &Failure, n, max_attempts| {
-        let patience = RetryPatience { max_attempts, ..RetryPatience::default() };
+        let patience = RetryPatience { max_attempts: Some(max_attempts), ..RetryPatience::default() };
         on_failure(failure, FailureCase { fallback: Some("n"), patience, ..case(failure, n) })
     };
     let why =
         "m: prompt is too long: 9000 tokens > 8000 maximum. The conversation is shortened, and it is asked again.";
     assert_eq!(said(&long, 1, 10), FailureAction::Shorten { why: why.to_owned() });
-    for (failure, n, most) in [(&long, 2, 10), (&long, 1, 1), (&large, 1, 10)] {
+    assert_eq!(said(&large, 1, 10).as_str(), "shorten");
+    for (failure, n, most) in [(&long, 2, 10), (&long, 1, 1), (&large, 2, 10)] {
         assert_eq!(said(failure, n, most).as_str(), "give up", "{failure:?}");
     }
     let policy = FallbackPolicy { actions: [Some(FallbackAction::Silent); 4], ..FallbackPolicy::default() };
