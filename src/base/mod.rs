@@ -16,6 +16,7 @@ pub mod event;
 pub mod extension;
 pub mod fallback;
 pub mod file_prompt;
+pub mod file_uri;
 pub mod fs;
 pub mod grant;
 pub mod guarded_names;

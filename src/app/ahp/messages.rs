@@ -1,15 +1,14 @@
 //! Messages of users: from AHP to the content of a prompt, and back.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::{borrow::Cow, path::Path};
 
 use ahp::ahp_types::state::{
     Annotation, AnnotationsState, Message, MessageAttachment, MessageKind, MessageOrigin, TextSelection,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use url::Url;
 
-use crate::base::path::AbsPath;
+use crate::base::{file_uri, path::AbsPath};
 
 /// What the host takes at the start of a message as a command for the shell.
 pub const SHELL_PREFIX: &str = "!";
@@ -17,13 +16,12 @@ pub const SHELL_PREFIX: &str = "!";
 const SHELL_COMMAND: &str = "/shell ";
 
 pub fn file_uri(path: &str) -> String {
-    Url::from_file_path(path).map_or_else(|()| path.to_owned(), String::from)
+    file_uri::from_path(Path::new(path))
 }
 
 /// The folder of a `file:` URI on this machine.
 pub fn path_of(uri: &str) -> Option<String> {
-    let path: PathBuf = Url::parse(uri).ok().filter(|it| it.scheme() == "file")?.to_file_path().ok()?;
-    Some(AbsPath::new(path)?.to_string())
+    Some(AbsPath::new(file_uri::to_path(uri)?)?.to_string())
 }
 
 pub fn user_message(text: String) -> Message {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::base::{
     content::{Part, joined_text},
+    file_uri,
     history::{Role, Turn, TurnPart},
     ids::CallId,
     text,
@@ -48,7 +49,9 @@ fn line(role: Role, part: &TurnPart, results: &BTreeSet<&CallId>) -> Option<Stri
         TurnPart::Content(Part::Thought { .. }) => return None,
         TurnPart::Content(Part::Media { mime, .. }) => (speaker.to_owned(), format!("({mime})")),
         TurnPart::Content(Part::Reference { uri, text, .. }) => {
-            (speaker.to_owned(), text.as_ref().map_or_else(|| uri.clone(), |it| format!("{uri}\n{it}")))
+            let place = file_uri::shown(uri);
+            let said = text.as_ref().map_or_else(|| place.to_string(), |it| format!("{place}\n{it}"));
+            (speaker.to_owned(), said)
         }
         TurnPart::Call { call, .. } if !results.contains(&call.id) => return None,
         TurnPart::Call { call, .. } => (format!("Agent calls {}", call.name), call.args.to_string()),

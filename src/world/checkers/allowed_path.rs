@@ -3,11 +3,10 @@
 use std::io;
 
 use serde_json::Value;
-use url::Url;
 
 use super::{CheckSite, texts};
 use crate::{
-    base::{check::CheckFinding, log::Decision, path::AbsPath},
+    base::{check::CheckFinding, file_uri, log::Decision, path::AbsPath},
     world::disk,
 };
 
@@ -75,7 +74,7 @@ fn parse_path(text: &str, site: &CheckSite) -> Option<String> {
         return None;
     }
     if text.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("file:")) {
-        return Some(Url::parse(text).ok()?.to_file_path().ok()?.to_string_lossy().into_owned());
+        return Some(file_uri::to_path(text)?.to_string_lossy().into_owned());
     }
     match text.strip_prefix('~') {
         None => Some(text.to_owned()),

@@ -29,7 +29,7 @@ use super::{
     subscriptions::Subscriptions,
 };
 use crate::{
-    base::{path::AbsPath, sampling::SAMPLING, terminal::ObeyedFindings, text},
+    base::{file_uri, path::AbsPath, sampling::SAMPLING, terminal::ObeyedFindings, text},
     world::process::server_process::ServerProcess,
 };
 
@@ -222,7 +222,7 @@ impl ClientHandler for Listener {
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Ok(ListRootsResult::new(self.roots.iter().filter_map(root).collect()))
+        Ok(ListRootsResult::new(self.roots.iter().map(root).collect()))
     }
 
     async fn on_logging_message(&self, it: LoggingMessageNotificationParam, from: NotificationContext<RoleClient>) {
@@ -265,13 +265,12 @@ pub(super) async fn set_log_level(peer: &Peer<RoleClient>) {
 }
 
 /// A folder of the session, as servers are told of it.
-pub(super) fn root(path: &AbsPath) -> Option<Root> {
-    let uri = reqwest::Url::from_file_path(path.as_path()).ok()?;
-    let root = Root::new(uri.as_str());
-    Some(match path.as_path().file_name() {
+pub(super) fn root(path: &AbsPath) -> Root {
+    let root = Root::new(file_uri::from_path(path.as_path()));
+    match path.as_path().file_name() {
         Some(name) => root.with_name(name.to_string_lossy()),
         None => root,
-    })
+    }
 }
 
 /// Into the diagnostic log: what a server reports is not for the model.

@@ -89,7 +89,7 @@ impl ServerAsker {
             "elicitation/create" => self.ask(&params, cancel).await.map(serde_json::to_value),
             SAMPLING => self.sample(&params, cancel).await.map(serde_json::to_value),
             "roots/list" => {
-                let all = roots.iter().filter_map(root).collect();
+                let all = roots.iter().map(root).collect();
                 Ok(serde_json::to_value(ListRootsResult::new(all)))
             }
             _ => return Err("it wants something that castor does not know".to_owned()),

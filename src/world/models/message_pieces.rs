@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::base::{
     content::Part,
+    file_uri,
     history::{Turn, TurnPart},
     tool::{CallResult, ToolCall},
 };
@@ -84,7 +85,7 @@ fn content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part, referenced: &mut
         }
         Part::Media { .. } => out.extend(blob(part).map(MessagePiece::Blob)),
         Part::Reference { uri, text: content, data, .. } => {
-            text(out, format!("@{}", shown_uri(uri)));
+            text(out, format!("@{}", file_uri::shown(uri)));
             if content.is_some() || data.is_some() {
                 referenced.push(part);
             }
@@ -94,7 +95,7 @@ fn content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part, referenced: &mut
 
 fn referenced_content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part) {
     let Part::Reference { uri, text: content, .. } = part else { return };
-    text(out, format!("\nContent from @{}:\n", shown_uri(uri)));
+    text(out, format!("\nContent from @{}:\n", file_uri::shown(uri)));
     match content {
         Some(it) => text(out, it.as_str()),
         None => out.extend(blob(part).map(MessagePiece::Blob)),
@@ -109,8 +110,10 @@ fn text<'a>(out: &mut Vec<MessagePiece<'a>>, text: impl Into<Cow<'a, str>>) {
 pub fn output_text(content: &[Part]) -> String {
     let texts = content.iter().filter_map(|it| match it {
         Part::Text { text, .. } => Some(text.clone()),
-        Part::Reference { uri, text: Some(text), .. } => Some(format!("Content from @{}:\n{text}", shown_uri(uri))),
-        Part::Reference { uri, .. } => Some(format!("@{}", shown_uri(uri))),
+        Part::Reference { uri, text: Some(text), .. } => {
+            Some(format!("Content from @{}:\n{text}", file_uri::shown(uri)))
+        }
+        Part::Reference { uri, .. } => Some(format!("@{}", file_uri::shown(uri))),
         Part::Thought { .. } | Part::Media { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")
@@ -135,8 +138,4 @@ pub fn blob(part: &Part) -> Option<Blob<'_>> {
         }
         _ => None,
     }
-}
-
-fn shown_uri(uri: &str) -> &str {
-    uri.strip_prefix("file://").unwrap_or(uri)
 }

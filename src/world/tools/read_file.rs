@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     base::{
         content::Part,
+        file_uri,
         path::AbsPath,
         tool::{Access, BaseHash, READ_FILE, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
@@ -177,7 +178,7 @@ fn media_output(mime: &str, bytes: &[u8], path: &AbsPath, shown: &str) -> ToolOu
     let data = BASE64_STANDARD.encode(bytes).into();
     let what = mime.split('/').next().filter(|it| *it != "application").unwrap_or("pdf");
     ToolOutput {
-        content: vec![Part::Media { mime: mime.to_owned(), data, uri: Some(format!("file://{path}")) }],
+        content: vec![Part::Media { mime: mime.to_owned(), data, uri: Some(file_uri::from_path(path.as_path())) }],
         summary: Some(format!("Read {what} file: {shown}")),
         ..ToolOutput::default()
     }

@@ -17,7 +17,7 @@ use crate::{
         cli::terminal_text::clean_line, server::event_loop::unix_ms, session::place::load_ground,
         settings::options::Options,
     },
-    base::{guarded_names::SECRETS, path::AbsPath},
+    base::{file_uri, guarded_names::SECRETS, path::AbsPath},
     world::{
         disk,
         redaction::{Redactor, Secrets},
@@ -116,7 +116,7 @@ impl AttachmentFolder {
             _ if bytes.len() > MAX_MEDIA => Err(format!("{shown} is larger than 8 MiB")),
             Contents::Media(mime) => {
                 let data = BASE64_STANDARD.encode(&bytes);
-                Ok(Attachment::Media { mime: mime.into(), data, uri: Some(uri(&path)) })
+                Ok(Attachment::Media { mime: mime.into(), data, uri: Some(file_uri::from_path(path.as_path())) })
             }
             Contents::Text(_) | Contents::Binary(_) => Err(format!("{shown} is no image, no PDF and no audio")),
         }
@@ -135,7 +135,12 @@ impl AttachmentFolder {
 
     /// What to send for a file, and what to say where that is not all of it.
     fn attach(&self, path: &AbsPath, real: &AbsPath) -> (Option<Attachment>, Option<String>) {
-        let link = |why| (Some(Attachment::Link { uri: uri(path) }), Some(format!("{why}, so only its name is sent")));
+        let link = |why| {
+            (
+                Some(Attachment::Link { uri: file_uri::from_path(path.as_path()) }),
+                Some(format!("{why}, so only its name is sent")),
+            )
+        };
         if !real.is_within(&self.root) {
             return link("it is outside the workspace");
         }
@@ -148,7 +153,7 @@ impl AttachmentFolder {
         }
         if meta.is_dir {
             return match self.list(real) {
-                Some(text) => (Some(Attachment::Text { uri: uri(path) + "/", text }), None),
+                Some(text) => (Some(Attachment::Text { uri: file_uri::from_path(path.as_path()) + "/", text }), None),
                 None => link("it cannot be listed"),
             };
         }
@@ -158,12 +163,12 @@ impl AttachmentFolder {
             Contents::Media(_) if bytes.len() > MAX_MEDIA => link("it is larger than 8 MiB"),
             Contents::Media(mime) => {
                 let data = BASE64_STANDARD.encode(&bytes);
-                attached(Attachment::Media { mime: mime.into(), data, uri: Some(uri(path)) })
+                attached(Attachment::Media { mime: mime.into(), data, uri: Some(file_uri::from_path(path.as_path())) })
             }
             Contents::Text(it) if it.len() > MAX_TEXT => link("it is larger than 256 KiB"),
             Contents::Text(it) => {
                 let text = self.redactor.redact(&it, &[]).into_owned();
-                attached(Attachment::Text { uri: uri(path), text })
+                attached(Attachment::Text { uri: file_uri::from_path(path.as_path()), text })
             }
             Contents::Binary(_) => link("it is neither text nor media"),
         }
@@ -198,11 +203,6 @@ pub fn read_images(files: &[PathBuf], cwd: &AbsPath) -> Result<Vec<Attachment>, 
     let read =
         |it: &PathBuf| folder.read_media(&it.to_string_lossy()).map_err(|it| Failure::input(format!("--image: {it}")));
     files.iter().map(read).collect()
-}
-
-/// As castor's tools write them.
-fn uri(path: &AbsPath) -> String {
-    format!("file://{path}")
 }
 
 /// Whether a typed prompt is a slash command, which names no files.
@@ -316,7 +316,7 @@ mod tests {
         ground.write("w/page.pdf", "%PDF-1.4");
         assert_eq!(
             found(&ground, r#"look at @calc.py, @my\ file.txt, @"my file.txt" (@src) and @page.pdf?"#),
-            "text w/calc.py \"print(1)\\n\"\ntext w/my file.txt \"two\"\ntext w/src/ \"a/\\nb.rs\\n\"\n\
+            "text w/calc.py \"print(1)\\n\"\ntext w/my%20file.txt \"two\"\ntext w/src/ \"a/\\nb.rs\\n\"\n\
              application/pdf w/page.pdf\nattached @calc.py, @my file.txt, @src, @page.pdf"
         );
         assert_eq!(

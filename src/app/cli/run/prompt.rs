@@ -10,6 +10,7 @@ use super::{
     failure::Failure,
     media::{Contents, classify},
 };
+use crate::base::file_uri;
 
 /// When to say that stdin is waited for: a script may have left an open pipe that nobody writes to.
 pub const PATIENCE: Duration = Duration::from_millis(500);
@@ -99,8 +100,9 @@ impl Attachment {
     }
 }
 
-fn name_of(uri: &str) -> &str {
-    uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
+fn name_of(uri: &str) -> String {
+    let shown = file_uri::shown(uri);
+    shown.trim_end_matches('/').rsplit('/').next().unwrap_or(uri).to_owned()
 }
 
 /// The prompt, and what is to be said of stdin. `on_wait` gets what to say when stdin has not ended after `patience`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::base::{
+    file_uri,
     model::{Chunk, Finish, Usage},
     money::Money,
     path::AbsPath,
@@ -188,7 +189,7 @@ fn content(block: Option<&Value>) -> Option<Chunk> {
     match said("type")?.as_str() {
         "text" => Some(Chunk::Text { text: said("text")?, signature: None }),
         "image" | "audio" => Some(Chunk::Media { mime: said("mimeType")?, data: said("data")?.into() }),
-        "resource_link" => Some(Chunk::Text { text: said("uri")?, signature: None }),
+        "resource_link" => Some(Chunk::Text { text: file_uri::shown(&said("uri")?).into_owned(), signature: None }),
         _ => None,
     }
 }

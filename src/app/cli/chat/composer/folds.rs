@@ -8,7 +8,7 @@ use crate::{
         render::words::count,
         terminal_text::{clean, is_unprintable},
     },
-    base::text::head,
+    base::{file_uri, text::head},
 };
 
 /// The first of the private characters that stand for folds. Typed and pasted text never has one.
@@ -169,9 +169,9 @@ fn image_paths(text: &str) -> Option<Vec<String>> {
 }
 
 fn image_path(text: &str) -> Option<String> {
-    let path = match text.strip_prefix("file://") {
-        Some(_) => url::Url::parse(text).ok()?.to_file_path().ok()?.to_str()?.to_owned(),
-        None => text.to_owned(),
+    let path = match text.starts_with("file:") {
+        true => file_uri::to_path(text)?.to_str()?.to_owned(),
+        false => text.to_owned(),
     };
     let is_place = path.starts_with(['/', '.']) || path.starts_with("~/");
     let end = path.rsplit_once('.')?.1.to_ascii_lowercase();

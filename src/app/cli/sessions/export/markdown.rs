@@ -13,7 +13,7 @@ use super::{
     story::{self, Story, StoryItem, StorySpeaker, Turn},
     title::plain_title,
 };
-use crate::base::content::Part;
+use crate::base::{content::Part, file_uri};
 
 /// Longest line that is repeated of a call, in characters.
 const MAX_TITLE: usize = 160;
@@ -126,7 +126,7 @@ fn write_part(who: StorySpeaker, part: &Part, out: &mut String) {
         }
         Part::Reference { uri, name, text, .. } => {
             let name = name.as_deref().unwrap_or_default();
-            line(out, format_args!("*Attached: {} {}*", span(name), span(uri)));
+            line(out, format_args!("*Attached: {} {}*", span(name), span(&file_uri::shown(uri))));
             if let Some(text) = text {
                 out.push('\n');
                 fence("", text, out);
