@@ -95,6 +95,8 @@ struct ServerUse {
     server: u64,
     /// What the user was told last of its end.
     last_notice: Option<String>,
+    /// The tools that the user knows to be listed more than once.
+    told_repeated: Vec<String>,
 }
 
 /// The servers that a session asks for.
@@ -123,7 +125,7 @@ impl Servers {
             let launch = launch(&config, &request);
             let (server, is_fresh) = self.share(launch, now_ms);
             fresh.extend(is_fresh);
-            uses.push(ServerUse { config, server, last_notice: None });
+            uses.push(ServerUse::new(config, server));
         }
         let names = self.by_owner.remove(owner).map(|it| it.names).unwrap_or_default();
         let ServerRequest { off, rules, .. } = request;
@@ -198,7 +200,7 @@ impl Servers {
             party.off.retain(|it| it.0 != name);
             let (server, fresh) = self.share(launch, now_ms);
             let party = self.by_owner.get_mut(owner)?;
-            party.uses.push(ServerUse { config, server, last_notice: None });
+            party.uses.push(ServerUse::new(config, server));
             return Some(fresh.into_iter().collect());
         }
         let at = party.uses.iter().position(|it| it.config.name == name)?;
@@ -305,7 +307,8 @@ impl Servers {
 
     /// What there is of its servers now; losses are in it once.
     pub fn tools_of(&mut self, owner: &ServerOwner) -> (McpTools, McpAccess) {
-        let (mut mcp_tools, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
+        let (mut mcp_tools, mut offers) = (McpTools::default(), Vec::new());
+        let (mut gone, mut repeats) = (Vec::new(), Vec::new());
         let mut access = McpAccess::default();
         let Some(party) = self.by_owner.get_mut(owner) else { return (mcp_tools, access) };
         for it in &mut party.uses {
@@ -332,6 +335,7 @@ impl Servers {
             gone.extend(it.new_loss(&standing, offer.is_some()).map(|how| (it.server, how, it.config.name.clone())));
             let name = it.config.name.clone();
             if let Some((connection, lists)) = offer {
+                repeats.extend(it.new_repeats(lists));
                 let wanted = lists.tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
                 offers.extend(wanted.map(|tool| (&*it, connection, tool)));
                 access.servers.push(it.connected(connection, lists));
@@ -339,7 +343,7 @@ impl Servers {
             let offer = offer.map(|it| Arc::new(it.1.offer.clone())).unwrap_or_default();
             mcp_tools.servers.push(Server { name, status: standing, offer, health: shared.health.clone() });
         }
-        mcp_tools.notices = notices(gone);
+        mcp_tools.notices = notices(gone).into_iter().chain(repeats).collect();
         mcp_tools.servers.extend(party.off.iter().cloned().map(|(name, status)| Server::new(name, status)));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
@@ -382,6 +386,10 @@ impl SharedServer {
 }
 
 impl ServerUse {
+    fn new(config: McpServerConfig, server: u64) -> Self {
+        Self { config, server, last_notice: None, told_repeated: Vec::new() }
+    }
+
     fn connected(&self, connection: &Connection, lists: &Arc<ServerLists>) -> ConnectedServer {
         ConnectedServer {
             name: self.config.name.clone(),
@@ -390,6 +398,20 @@ impl ServerUse {
             connection: connection.clone(),
             timeout: Duration::from_millis(self.config.timeout_ms),
         }
+    }
+
+    /// What it lists more than once, if that was not told yet.
+    fn new_repeats(&mut self, lists: &ServerLists) -> Option<String> {
+        if lists.repeated.is_empty() || lists.repeated == self.told_repeated {
+            return None;
+        }
+        self.told_repeated.clone_from(&lists.repeated);
+        let names = lists.repeated.iter().map(|it| format!("{:?}", text::first_line(it, 100)));
+        let names = names.collect::<Vec<_>>().join(", ");
+        Some(format!(
+            "MCP server {:?} lists tools more than once: {names}. The first of each counts.",
+            self.config.name
+        ))
     }
 
     /// How it is gone, if that was not told yet. `was_there`: it had come up before.

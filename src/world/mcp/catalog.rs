@@ -1,5 +1,7 @@
 //! The lists of an MCP server: tools, prompts, resources. One malformed entry does not cost the others.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::error::StartError;
@@ -24,7 +26,23 @@ pub struct ServerTool {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerLists {
     pub tools: Vec<ServerTool>,
+    /// Names that the server listed more than once.
+    pub repeated: Vec<String>,
     pub offer: ServerOffer,
+}
+
+impl ServerLists {
+    /// Of tools with one name the first counts: a call could not say which is meant, and providers refuse both.
+    pub fn new(tools: Vec<ServerTool>, offer: ServerOffer) -> Self {
+        let (mut seen, mut repeated) = (BTreeSet::new(), BTreeSet::new());
+        let mut is_first = |it: &ServerTool| {
+            let is_new = seen.insert(it.name.clone());
+            repeated.extend((!is_new).then(|| it.name.clone()));
+            is_new
+        };
+        let tools = tools.into_iter().filter(|it| is_first(it)).collect();
+        Self { tools, repeated: repeated.into_iter().collect(), offer }
+    }
 }
 
 /// Beyond this a description only costs context, in bytes.
@@ -183,7 +201,8 @@ fn is_plain(schema: &mut Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ServerTool, page, prompt, resource, template, tool};
+    use super::{ServerLists, ServerTool, page, prompt, resource, template, tool};
+    use crate::base::server_offer::ServerOffer;
 
     fn read(result: &Value) -> (Vec<ServerTool>, Option<String>) {
         page(result, "tools", tool).unwrap()
@@ -225,6 +244,16 @@ mod tests {
         for broken in [json!({"tools": {"a": {}}}), json!({"tools": "a"})] {
             assert_eq!(page(&broken, "tools", tool).unwrap_err().to_string(), "its list of tools is no list");
         }
+    }
+
+    #[test]
+    fn a_tool_that_is_listed_twice_counts_once() {
+        let (tools, _) = read(&json!({"tools": [
+            {"name": "a", "title": "first"}, {"name": "b"}, {"name": "a", "title": "second"}, {"name": "a"},
+        ]}));
+        let lists = ServerLists::new(tools, ServerOffer::default());
+        let kept: Vec<&str> = lists.tools.iter().map(|it| it.description.as_str()).collect();
+        assert_eq!((kept, lists.repeated), (vec!["first", "b"], vec!["a".to_owned()]));
     }
 
     #[test]

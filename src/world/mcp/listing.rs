@@ -128,7 +128,7 @@ pub(super) async fn list_all(peer: &Peer<RoleClient>) -> Result<ServerLists, Sta
         false => Default::default(),
     };
     let instructions = info.and_then(|it| it.instructions.as_deref().and_then(instructions));
-    Ok(ServerLists { tools, offer: ServerOffer { instructions, prompts, has_resources, resources, templates } })
+    Ok(ServerLists::new(tools, ServerOffer { instructions, prompts, has_resources, resources, templates }))
 }
 
 fn instructions(said: &str) -> Option<String> {

@@ -48,8 +48,7 @@ pub fn output(tool: &str, result: &Value) -> ToolOutput {
         Some(_) => parts.ours("[Error: Could not parse tool response]"),
     }
     let structured = result.get("structuredContent").filter(|it| !it.is_null());
-    let has_text = parts.content.iter().any(|it| it.as_text().is_some());
-    if let (Some(it), false) = (structured, has_text) {
+    if let Some(it) = structured.filter(|it| !repeats(&texts(result), it)) {
         parts.text(&it.to_string());
     }
     if parts.content.is_empty() {
@@ -66,6 +65,28 @@ pub fn output(tool: &str, result: &Value) -> ToolOutput {
         display: Some(display),
         data: data.map(|it| json!({ "structuredContent": it })).unwrap_or_default(),
         ..ToolOutput::default()
+    }
+}
+
+/// The texts of a result as the server wrote them.
+fn texts(result: &Value) -> Vec<&str> {
+    let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
+    let texts = blocks.filter_map(|it| it.get("text").or_else(|| it.get("resource")?.get("text")));
+    texts.filter_map(Value::as_str).collect()
+}
+
+/// Whether texts say what the structured result says: as its JSON, or, where it is a list, one text for each item.
+fn repeats(texts: &[&str], structured: &Value) -> bool {
+    let is_it =
+        |text: &str, it: &Value| it == text || serde_json::from_str::<Value>(text).is_ok_and(|said| said == *it);
+    match structured {
+        it if texts.iter().any(|text| is_it(text, it)) => true,
+        Value::Array(items) => {
+            items.len() == texts.len() && items.iter().zip(texts).all(|(item, text)| is_it(text, item))
+        }
+        // Python's servers wrap what is no object so.
+        Value::Object(members) if members.len() == 1 => members.get("result").is_some_and(|it| repeats(texts, it)),
+        _ => false,
     }
 }
 
@@ -210,6 +231,34 @@ mod tests {
             json!({"content": 5}),
             "[Error: Could not parse tool response]\n= [Error: Could not parse tool response]",
         );
+    }
+
+    #[test]
+    fn structured_content_reaches_the_model_once() {
+        let text = |it: &str| json!({"type": "text", "text": it});
+        let said = |texts: &[&str], structured: &Value| {
+            let content: Vec<Value> = texts.iter().map(|it| text(it)).collect();
+            let it = output("t", &json!({"content": content, "structuredContent": structured}));
+            it.content.len() - texts.len()
+        };
+        for (texts, structured, n_more) in [
+            (&["1 item."][..], json!({"n": 4711}), 1),
+            (&["{\n  \"b\": [1],\n  \"a\": null\n}"], json!({"a": null, "b": [1]}), 0),
+            (&["Found:", "{\"a\":1}"], json!({"a": 1}), 0),
+            (&["{\"a\":1}"], json!({"a": 2}), 1),
+            (&["hello"], json!({"result": "hello"}), 0),
+            (&["5"], json!({"result": 5}), 0),
+            (&["one", "{\"b\":2}"], json!({"result": ["one", {"b": 2}]}), 0),
+            (&["one"], json!({"result": ["one", "two"]}), 1),
+            (&["one"], json!({"result": "one", "more": 1}), 1),
+            (&["one"], json!(null), 0),
+        ] {
+            assert_eq!(said(texts, &structured), n_more, "{texts:?} {structured}");
+        }
+        let it = output("t", &json!({"content": [text("1 item.")], "structuredContent": {"n": 1}}));
+        assert!(shown(&it).ends_with("= 1 item.|{\"n\":1}"), "{}", shown(&it));
+        let failed = output("t", &json!({"isError": true, "content": [text("no")], "structuredContent": {"why": "x"}}));
+        assert!(shown(&failed).contains("{\"why\":\"x\"}"), "{}", shown(&failed));
     }
 
     #[test]
