@@ -33,7 +33,7 @@ pub enum TurnPart {
 pub struct Turn {
     role: Role,
     parts: Vec<TurnPart>,
-    encoded: OneEntryCache<&'static str, Bytes>,
+    encoded: OneEntryCache<(&'static str, usize), Bytes>,
     tokens: OnceLock<u64>,
 }
 
@@ -63,7 +63,12 @@ impl Turn {
 
     /// The turn's bytes in `dialect`, made by `encode` the first time and kept for one dialect.
     pub fn encoded(&self, dialect: &'static str, encode: impl Fn(&Turn) -> Bytes) -> Bytes {
-        self.encoded.get(dialect, |_| encode(self))
+        self.encoded_at(dialect, 0, encode)
+    }
+
+    /// The same of a turn that is written differently at each place in a conversation.
+    pub fn encoded_at(&self, dialect: &'static str, place: usize, encode: impl Fn(&Turn) -> Bytes) -> Bytes {
+        self.encoded.get((dialect, place), |_| encode(self))
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Response {
     said: String,
 }
 
+/// Longer ids of calls are not kept, in bytes. Some gateways hide a signature in them.
+const MAX_ID: usize = 8 << 10;
 /// What can be invisible at most, in bytes.
 const MAX_UNSEEN: usize = 64 << 10;
 
@@ -266,7 +268,7 @@ fn is_surely_visible(text: &str) -> bool {
 /// The provider's id where it is usable and new, else one of ours: clients and results go by it. Sub-agents show calls
 /// in the session above, where a provider's id may be known.
 fn call_id(step: &mut Step<'_>, id: Option<String>, name: &str) -> CallId {
-    match id.filter(|it| !it.is_empty() && it.len() <= 256).map(CallId::from) {
+    match id.filter(|it| !it.is_empty() && it.len() <= MAX_ID).map(CallId::from) {
         Some(id) if step.record.thread().is_none() && !step.record.knows_call(&id) => id,
         _ => CallId::from(step.fresh_id(&format!("{name}-"))),
     }

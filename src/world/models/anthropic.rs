@@ -7,7 +7,11 @@ mod tests;
 
 use reqwest::{Url, header::HeaderName};
 
-use super::remote::{Decode, Dialect};
+use super::{
+    legal_names::LegalNames,
+    legal_schema::ANTHROPIC,
+    remote::{Decode, Dialect},
+};
 use crate::base::model::ModelRequest;
 
 /// Whose signatures are sent back to it.
@@ -44,7 +48,10 @@ impl Dialect for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::AnthropicDecoder::new(&request.tools, request.params.schema.is_some()))
+        Box::new(response::AnthropicDecoder::new(
+            LegalNames::new(&request.tools, &ANTHROPIC, SIGNER),
+            request.params.schema.is_some(),
+        ))
     }
 }
 

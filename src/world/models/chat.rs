@@ -7,7 +7,11 @@ mod tests;
 
 use reqwest::Url;
 
-use super::remote::{Decode, Dialect};
+use super::{
+    legal_names::LegalNames,
+    legal_schema::{COMPATIBLE, OPENAI, SchemaRules},
+    remote::{Decode, Dialect},
+};
 use crate::base::model::ModelRequest;
 
 #[derive(Clone, Debug, Default)]
@@ -19,6 +23,11 @@ pub struct Chat {
 }
 
 impl Chat {
+    /// What the schemas of tools are held to.
+    fn rules(&self) -> &'static SchemaRules {
+        if self.newest { &OPENAI } else { &COMPATIBLE }
+    }
+
     /// Whose marks on thoughts are sent back.
     fn signer(&self) -> String {
         format!("chat/{}", self.provider)
@@ -36,6 +45,9 @@ impl Dialect for Chat {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::ChatDecoder::new(&request.tools, self.signer()))
+        Box::new(response::ChatDecoder::new(
+            LegalNames::new(&request.tools, self.rules(), self.signer()),
+            self.signer(),
+        ))
     }
 }

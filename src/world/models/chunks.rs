@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::{
+    legal_names::LegalNames,
     lenient::Count,
-    provider_limits::{self, LegalNames},
+    provider_limits,
     text_events::{TextChunk, TextEvent},
 };
 use crate::base::model::{Chunk, Finish, Usage};
@@ -84,6 +85,8 @@ pub fn signature(signer: &str, data: &str) -> Chunk {
 
 /// A call that is whole, under the tool's own name.
 pub fn call(names: &LegalNames, id: String, name: String, arguments: &str) -> Chunk {
-    let (id, name) = (Some(id).filter(|it| !it.is_empty()), names.restore(name));
-    Chunk::Call { id, name, args: provider_limits::parse_arguments(arguments), signature: None }
+    let (name, args) = names.restore(name, provider_limits::parse_arguments(arguments));
+    let id = Some(id).filter(|it| !it.is_empty());
+    let signature = id.as_deref().and_then(|it| names.mark_id(it));
+    Chunk::Call { id, name, args, signature }
 }

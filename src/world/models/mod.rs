@@ -1,6 +1,7 @@
 //! Models behind the trait `Generator`: a request goes in, chunks stream out.
 
 pub mod anthropic;
+mod call_ids;
 pub mod chat;
 mod chunks;
 pub mod demo;
@@ -8,6 +9,8 @@ pub mod error_body;
 pub mod gemini;
 pub mod google;
 mod json;
+mod legal_names;
+mod legal_schema;
 mod lenient;
 pub mod listing;
 mod message_pieces;

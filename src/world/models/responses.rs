@@ -7,7 +7,11 @@ mod tests;
 
 use reqwest::Url;
 
-use super::remote::{Decode, Dialect};
+use super::{
+    legal_names::LegalNames,
+    legal_schema::OPENAI,
+    remote::{Decode, Dialect},
+};
 use crate::base::model::ModelRequest;
 
 /// Whose signatures are sent back to it: reasoning, encrypted.
@@ -27,6 +31,6 @@ impl Dialect for Responses {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::ResponsesDecoder::new(&request.tools))
+        Box::new(response::ResponsesDecoder::new(LegalNames::new(&request.tools, &OPENAI, SIGNER)))
     }
 }

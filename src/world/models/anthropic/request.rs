@@ -12,7 +12,9 @@ use crate::{
         tool_offer::ToolOffer,
     },
     world::models::{
+        call_ids::SentIds,
         json::{encode_tools, push_item, push_member, push_members, push_messages, push_written},
+        legal_schema::{ANTHROPIC, legalize},
         message_pieces::{Blob, MessagePiece, pieces, split_output},
         provider_limits,
     },
@@ -30,10 +32,9 @@ const LEVELS: &[(&str, u32)] =
 
 /// The whole body of a request.
 pub fn body(request: &ModelRequest) -> Vec<u8> {
-    let turns: Vec<(&'static str, Bytes)> = request
-        .contents
-        .iter()
-        .map(|it| (role(it.role()), it.encoded("anthropic", blocks)))
+    let turns = SentIds::of_turns(request.contents.iter().map(|it| &**it), SIGNER, false);
+    let turns: Vec<(&'static str, Bytes)> = turns
+        .map(|(it, ids)| (role(it.role()), it.encoded("anthropic", |it| blocks(it, ids))))
         .filter(|(_, blocks)| !blocks.is_empty())
         .collect();
     let mut out = head(request);
@@ -115,7 +116,7 @@ fn level(word: &str) -> Option<(&'static str, u32)> {
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    let (name, schema) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
+    let (name, schema) = (provider_limits::tool_name(&it.name), legalize(&it.parameters, &ANTHROPIC).value);
     json!({ "name": name, "description": it.description, "input_schema": schema })
 }
 
@@ -132,7 +133,7 @@ fn push_tools(out: &mut Vec<u8>, tools: &ToolOffer, shape: Option<&Value>) {
 
 /// The tool that takes an answer of this shape.
 fn output_format(shape: &Value) -> Value {
-    json!({ "name": ANSWER, "description": "Takes your answer.", "input_schema": provider_limits::schema(shape) })
+    json!({ "name": ANSWER, "description": "Takes your answer.", "input_schema": legalize(shape, &ANTHROPIC).value })
 }
 
 /// Results are the user's here.
@@ -144,7 +145,7 @@ fn role(role: Role) -> &'static str {
 }
 
 /// The blocks of a turn, with commas between; empty where nothing of it goes to the model.
-fn blocks(turn: &Turn) -> Bytes {
+fn blocks(turn: &Turn, ids: SentIds<'_>) -> Bytes {
     let mut out = Vec::new();
     // Thoughts come in pieces; the signature at their end makes them one block.
     let mut thought = String::new();
@@ -163,12 +164,12 @@ fn blocks(turn: &Turn) -> Bytes {
                 &mut out,
                 &json!({
                     "type": "tool_use",
-                    "id": provider_limits::call_id(call.id.as_str()),
+                    "id": ids.sent(call.id.as_str()),
                     "name": provider_limits::tool_name(&call.name),
                     "input": provider_limits::arguments(&call.args),
                 }),
             ),
-            MessagePiece::Result(it) => push_item(&mut out, &result(it)),
+            MessagePiece::Result(it) => push_item(&mut out, &result(it, ids)),
         }
     }
     out.into()
@@ -192,13 +193,13 @@ fn media(it: Blob<'_>) -> Value {
     }
 }
 
-fn result(it: &CallResult) -> Value {
+fn result(it: &CallResult, ids: SentIds<'_>) -> Value {
     let (blobs, text) = split_output(&it.content);
     let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     let content: Vec<Value> = text.into_iter().chain(blobs.into_iter().map(media)).collect();
     json!({
         "type": "tool_result",
-        "tool_use_id": provider_limits::call_id(it.id.as_str()),
+        "tool_use_id": ids.sent(it.id.as_str()),
         "content": content,
         "is_error": it.is_error,
     })

@@ -5,15 +5,12 @@ use serde_json::value::RawValue;
 
 use super::{ANSWER, HIDDEN_SIGNER, SIGNER};
 use crate::{
-    base::{
-        model::{Chunk, Failure, Finish},
-        tool::ToolSpec,
-    },
+    base::model::{Chunk, Failure, Finish},
     world::models::{
         chunks::{self, AnswerState},
         error_body,
+        legal_names::LegalNames,
         lenient::{Count, Str, owned},
-        provider_limits::LegalNames,
         remote::Decode,
     },
 };
@@ -29,8 +26,8 @@ pub struct AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    pub fn new(tools: &[ToolSpec], has_shape: bool) -> Self {
-        Self { names: LegalNames::from_tools(tools), has_shape, ..Self::default() }
+    pub fn new(names: LegalNames, has_shape: bool) -> Self {
+        Self { names, has_shape, ..Self::default() }
     }
 
     fn begin(&mut self, block: Block<'_>, out: &mut Vec<Chunk>) {

@@ -8,7 +8,7 @@ use crate::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
+    world::models::{gemini::conversation, legal_names::LegalNames, remote::Decode, tests_streams::decode_events},
 };
 
 fn request(model: &str, conversation_text: &str) -> ModelRequest {
@@ -138,7 +138,10 @@ fn an_answer_of_a_shape() {
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
     ];
     let text = Chunk::Text { text: "{\"score\":7}".to_owned(), signature: None };
-    assert_eq!(decode_events(AnthropicDecoder::new(&[], true), &events).0, [text, Chunk::Finish(Finish::Stop)]);
+    assert_eq!(
+        decode_events(AnthropicDecoder::new(LegalNames::default(), true), &events).0,
+        [text, Chunk::Finish(Finish::Stop)]
+    );
     assert!(matches!(decode(&events).0[0], Chunk::Call { .. }), "a tool of that name is a tool elsewhere");
 }
 

@@ -1,18 +1,20 @@
 //! Requests of OpenAI's chat completions API. Messages come last, so that prompt caches match.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use super::response::reasoning::ThoughtMember;
 use crate::{
     base::{
         history::{Role, Turn},
         model::{ModelRequest, Thinking},
+        model_table::row::CallIds,
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
+        call_ids::SentIds,
         json::{encode_tools, push_item, push_list, push_member, push_members, push_written},
+        legal_schema::{COMPATIBLE, OPENAI, SchemaRules, legalize},
         message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
     },
@@ -20,8 +22,12 @@ use crate::{
 
 /// The whole body of a request. `signer`: whose marks on thoughts are sent back.
 pub fn body(request: &ModelRequest, newest: bool, signer: &str) -> Vec<u8> {
-    let encoded = |it: &Arc<Turn>| it.encoded(dialect(it, signer), |it| messages(it, signer));
-    let messages: Vec<Bytes> = request.contents.iter().map(encoded).collect();
+    let counts_calls = request.traits.call_ids == CallIds::Counted;
+    let turns = SentIds::of_turns(request.contents.iter().map(|it| &**it), signer, counts_calls);
+    let encoded = |(it, ids): (&Turn, SentIds<'_>)| {
+        it.encoded_at(dialect(it, ids), ids.native.unwrap_or_default(), |it| messages(it, ids))
+    };
+    let messages: Vec<Bytes> = turns.map(encoded).collect();
     let mut out = head(request, newest);
     out.reserve(messages.iter().map(|it| it.len() + 1).sum::<usize>() + request.system.len() + 64);
     out.extend_from_slice(br#","messages":["#);
@@ -58,7 +64,10 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
     ];
     push_members(&mut out, &fields);
     if !request.tools.is_empty() {
-        let tools = encode_tools(&request.tools, "chat", |out, it| push_item(out, &tool(it)));
+        let tools = match newest {
+            true => encode_tools(&request.tools, "openai", |out, it| push_item(out, &tool(it, &OPENAI))),
+            false => encode_tools(&request.tools, "chat", |out, it| push_item(out, &tool(it, &COMPATIBLE))),
+        };
         push_written(&mut out, "tools", &[b"[", &tools, b"]"]);
     }
     out
@@ -68,8 +77,8 @@ fn format(schema: &Value) -> Value {
     json!({ "type": "json_schema", "json_schema": { "name": "answer", "strict": true, "schema": schema } })
 }
 
-fn tool(it: &ToolSpec) -> Value {
-    let (name, parameters) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
+fn tool(it: &ToolSpec, rules: &SchemaRules) -> Value {
+    let (name, parameters) = (provider_limits::tool_name(&it.name), legalize(&it.parameters, rules).value);
     json!({
         "type": "function",
         "function": { "name": name, "description": it.description, "parameters": parameters },
@@ -77,21 +86,27 @@ fn tool(it: &ToolSpec) -> Value {
 }
 
 /// A turn has marks of one provider at most: all others get the same bytes.
-fn dialect(turn: &Turn, signer: &str) -> &'static str {
+fn dialect(turn: &Turn, ids: SentIds<'_>) -> &'static str {
     let is_own = |it: &MessagePiece<'_>| match it {
-        MessagePiece::Thought { signature: Some(it), .. } => provider_limits::unsign(signer, it).is_some(),
+        MessagePiece::Thought { signature: Some(it), .. } => provider_limits::unsign(ids.signer, it).is_some(),
         _ => false,
     };
-    if pieces(turn).iter().any(is_own) { "chat-own" } else { "chat" }
+    let is_own = pieces(turn).iter().any(is_own) || turn.role() != Role::User && ids.has_own();
+    match (ids.native, is_own) {
+        (None, false) => "chat",
+        (None, true) => "chat-own",
+        (Some(_), false) => "chat-native",
+        (Some(_), true) => "chat-native-own",
+    }
 }
 
 /// The messages of one turn, with commas between; empty where nothing of it goes to the model.
-fn messages(turn: &Turn, signer: &str) -> Bytes {
+fn messages(turn: &Turn, ids: SentIds<'_>) -> Bytes {
     let mut out = Vec::new();
     match turn.role() {
         Role::User => user(&mut out, turn),
-        Role::Model => assistant(&mut out, turn, signer),
-        Role::Tool => results(&mut out, turn),
+        Role::Model => assistant(&mut out, turn, ids),
+        Role::Tool => results(&mut out, turn, ids),
     }
     out.into()
 }
@@ -126,17 +141,17 @@ fn media(it: Blob<'_>) -> Value {
     }
 }
 
-fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
+fn assistant(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
     let (mut content, mut thought) = (String::new(), String::new());
     let mut calls = Vec::new();
     let mut mark = None;
     for piece in pieces(turn) {
         match piece {
             MessagePiece::Text { text, .. } => content.push_str(&text),
-            MessagePiece::Call { call, .. } => calls.push(tool_call(call)),
+            MessagePiece::Call { call, .. } => calls.push(tool_call(call, ids)),
             MessagePiece::Thought { text, signature } => {
                 thought.push_str(text);
-                mark = signature.and_then(|it| provider_limits::unsign(signer, it)).or(mark);
+                mark = signature.and_then(|it| provider_limits::unsign(ids.signer, it)).or(mark);
             }
             _ => (),
         }
@@ -150,10 +165,12 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
     match mark {
         // Thoughts of one request are mostly of no use to the next, and some servers refuse them.
         None => (),
-        // Who sends them under this name wants them back beside calls, the empty ones too.
-        Some("") if calls.is_empty() => (),
-        Some("") => set("reasoning_content", thought.into()),
-        Some(details) => set("reasoning_details", serde_json::from_str(details).unwrap_or_default()),
+        Some(mark) => match ThoughtMember::from_mark(mark) {
+            None => set("reasoning_details", serde_json::from_str(mark).unwrap_or_default()),
+            // Servers that send them plainly want them back beside calls, the empty ones too.
+            Some(it) if !calls.is_empty() => set(it.name(), thought.into()),
+            Some(_) => (),
+        },
     }
     if !calls.is_empty() {
         set("tool_calls", calls.into());
@@ -161,10 +178,10 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
     push_item(out, &message);
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+fn tool_call(call: &ToolCall, ids: SentIds<'_>) -> Value {
     let arguments = provider_limits::arguments(&call.args).to_string();
     json!({
-        "id": provider_limits::call_id(call.id.as_str()),
+        "id": ids.sent(call.id.as_str()),
         "type": "function",
         "function": { "name": provider_limits::tool_name(&call.name), "arguments": arguments },
     })
@@ -172,7 +189,7 @@ fn tool_call(call: &ToolCall) -> Value {
 
 /// One message for each result; what of them is no text, and what is said beside them, comes in a message of the user
 /// behind all of them.
-fn results(out: &mut Vec<u8>, turn: &Turn) {
+fn results(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
     let mut seen: Vec<Value> = Vec::new();
     for piece in pieces(turn) {
         let it = match piece {
@@ -184,7 +201,7 @@ fn results(out: &mut Vec<u8>, turn: &Turn) {
             _ => continue,
         };
         let (blobs, text) = split_output(&it.content);
-        push_item(out, &result(it, &text));
+        push_item(out, &result(it, &text, ids));
         if !blobs.is_empty() {
             seen.push(json!({ "type": "text", "text": format!("What {} gave:", it.name) }));
             seen.extend(blobs.into_iter().map(media));
@@ -193,7 +210,7 @@ fn results(out: &mut Vec<u8>, turn: &Turn) {
     user_message(out, seen);
 }
 
-fn result(it: &CallResult, text: &str) -> Value {
+fn result(it: &CallResult, text: &str, ids: SentIds<'_>) -> Value {
     let content = if it.is_error { format!("Error: {text}") } else { text.to_owned() };
-    json!({ "role": "tool", "tool_call_id": provider_limits::call_id(it.id.as_str()), "content": content })
+    json!({ "role": "tool", "tool_call_id": ids.sent(it.id.as_str()), "content": content })
 }

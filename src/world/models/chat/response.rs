@@ -1,21 +1,18 @@
 //! Response decoder of chat completions: events to chunks. It joins fragments of tool calls.
 
-mod reasoning;
+pub mod reasoning;
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use self::reasoning::Reasoning;
+use self::reasoning::{Reasoning, ThoughtMember};
 use crate::{
-    base::{
-        model::{Chunk, Failure, Finish, Usage},
-        tool::ToolSpec,
-    },
+    base::model::{Chunk, Failure, Finish, Usage},
     world::models::{
         chunks::{self, AnswerState, TokenDetails},
         error_body,
+        legal_names::LegalNames,
         lenient::{Count, Str},
-        provider_limits::LegalNames,
         remote::Decode,
     },
 };
@@ -42,14 +39,23 @@ struct Fragments {
 
 impl ChatDecoder {
     /// `signer` marks the thoughts that are to come back.
-    pub fn new(tools: &[ToolSpec], signer: String) -> Self {
-        Self { names: LegalNames::from_tools(tools), reasoning: Reasoning::new(signer), ..Self::default() }
+    pub fn new(names: LegalNames, signer: String) -> Self {
+        Self { names, reasoning: Reasoning::new(signer), ..Self::default() }
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
-        self.reasoning.echoes |= delta.reasoning_content.is_some();
-        let mut plain = [delta.reasoning_content, delta.reasoning, delta.reasoning_text].into_iter().flatten();
-        let plain = plain.find(|it| !it.0.is_empty());
+        let members = [
+            (ThoughtMember::ReasoningContent, delta.reasoning_content),
+            (ThoughtMember::Reasoning, delta.reasoning),
+            (ThoughtMember::ReasoningText, delta.reasoning_text),
+        ];
+        let mut came = members.into_iter().filter_map(|(member, it)| Some((member, it?)));
+        // Servers that know the first one want it back beside calls, the empty one too; of others an empty one says nothing.
+        let plain = came.find(|(member, it)| *member == ThoughtMember::ReasoningContent || !it.0.is_empty());
+        let plain = plain.and_then(|(member, it)| {
+            self.reasoning.member.get_or_insert(member);
+            Some(it).filter(|it| !it.0.is_empty())
+        });
         let details = delta.reasoning_details.into_iter().flatten();
         let parts: Vec<String> = details.filter_map(|it| self.reasoning.take(it)).collect();
         match plain {

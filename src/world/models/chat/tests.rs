@@ -6,9 +6,13 @@ use super::{request::body, response::ChatDecoder};
 use crate::{
     base::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
+        model_table::row::CallIds,
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
+    world::models::{
+        gemini::conversation, legal_names::LegalNames, legal_schema::OPENAI, remote::Decode,
+        tests_streams::decode_events,
+    },
 };
 
 const SIGNER: &str = "chat/one";
@@ -112,6 +116,12 @@ fn thoughts_return_only_to_their_provider() {
         assistant("model thought hm\nmodel thought ^chat/one:[{\"type\":\"x\"}]\nmodel text so"),
         json!({ "role": "assistant", "content": "so", "reasoning_details": [{ "type": "x" }] }),
     );
+    for member in ["reasoning", "reasoning_text"] {
+        assert_eq!(
+            assistant(&format!("model thought hm\nmodel thought ^chat/one:{member}\nmodel call c1 read {{}}")),
+            json!({ "role": "assistant", "content": content, member: "hm", "tool_calls": calls }),
+        );
+    }
     // Without calls, and of others.
     for text in ["model thought hm ^chat/one:\nmodel text so", "model thought hm ^chat/two:[1]\nmodel text so"] {
         assert_eq!(assistant(text), json!({ "role": "assistant", "content": "so" }));
@@ -119,7 +129,52 @@ fn thoughts_return_only_to_their_provider() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    decode_events(ChatDecoder::new(&[], SIGNER.to_owned()), events)
+    let names = LegalNames::new(&[].into(), &OPENAI, SIGNER);
+    decode_events(ChatDecoder::new(names, SIGNER.to_owned()), events)
+}
+
+/// As the signature of the last thought.
+#[test]
+fn thoughts_remember_the_member_that_they_came_in() {
+    for (delta, expected) in [
+        (r#"{"reasoning_content":"hm"}"#, Some("chat/one:")),
+        (r#"{"reasoning_content":""}"#, Some("chat/one:")),
+        (r#"{"reasoning_content":null,"reasoning":"hm"}"#, Some("chat/one:reasoning")),
+        (r#"{"reasoning":"hm","reasoning_content":"hm"}"#, Some("chat/one:")),
+        (r#"{"reasoning":""}"#, None),
+        (r#"{"reasoning_text":"hm"}"#, Some("chat/one:reasoning_text")),
+        (r#"{"reasoning":"hm","reasoning_details":[{"type":"x"}]}"#, Some(r#"chat/one:[{"type":"x"}]"#)),
+        (r#"{"content":"hm"}"#, None),
+    ] {
+        let event = format!(r#"{{"choices":[{{"delta":{delta}}}]}}"#);
+        let chunks = decode(&[&event, r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]).0;
+        let mark = chunks.iter().find_map(|it| match it {
+            Chunk::Thought { signature, .. } => signature.as_deref(),
+            _ => None,
+        });
+        assert_eq!(mark, expected, "{delta}");
+    }
+}
+
+#[test]
+fn ids_come_back_as_they_were() {
+    let delta = r#"{"tool_calls":[{"index":0,"id":"functions.add:0","function":{"name":"add","arguments":"{}"}}]}"#;
+    let event = format!(r#"{{"choices":[{{"delta":{delta},"finish_reason":"tool_calls"}}]}}"#);
+    let chunks = decode(&[&event]).0;
+    let Some(Chunk::Call { id: Some(id), signature: Some(mark), .. }) = chunks.first() else { panic!("{chunks:?}") };
+    for (mark, expected) in [(&**mark, "functions.add:0"), ("chat/two:id", "functions_add_0_2aab2b9e")] {
+        let got = messages(&format!("model call {id} add {{}} ^{mark}\ntool result {id} add 3"));
+        assert_eq!((&got[1]["tool_calls"][0]["id"], &got[2]["tool_call_id"]), (&json!(expected), &json!(expected)));
+    }
+}
+
+#[test]
+fn a_model_that_counts_calls_gets_ids_that_it_knows() {
+    let mut request = request("model call toolu_1 add {}\ntool result toolu_1 add 3");
+    request.traits.call_ids = CallIds::Counted;
+    let got: Value = serde_json::from_slice(&body(&request, false, SIGNER)).unwrap();
+    let ids = (&got["messages"][1]["tool_calls"][0]["id"], &got["messages"][2]["tool_call_id"]);
+    assert_eq!(ids, (&json!("functions.add:0"), &json!("functions.add:0")));
 }
 
 fn text(text: &str) -> Chunk {

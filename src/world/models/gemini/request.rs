@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
@@ -12,6 +12,7 @@ use crate::{
     },
     world::models::{
         json::{encode_tools, push_item, push_member, push_messages, push_written},
+        legal_schema::{GEMINI, legalize},
         message_pieces::{Blob, MessagePiece, blob, pieces, split_output},
         provider_limits,
     },
@@ -254,11 +255,15 @@ impl<'a> From<Blob<'a>> for InlineData<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: &'a RawValue,
+    parameters_json_schema: Value,
 }
 
 impl<'a> From<&'a ToolSpec> for Declaration<'a> {
     fn from(it: &'a ToolSpec) -> Self {
-        Self { name: &it.name, description: &it.description, parameters_json_schema: it.parameters.text() }
+        Self {
+            name: &it.name,
+            description: &it.description,
+            parameters_json_schema: legalize(&it.parameters, &GEMINI).value,
+        }
     }
 }

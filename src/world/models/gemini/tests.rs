@@ -105,6 +105,13 @@ fn check(table: impl IntoIterator<Item = (&'static str, Value)>) {
 fn texts_and_references() {
     check([
         ("user text hi", json!([{ "role": "user", "parts": [{ "text": "hi" }] }])),
+        // Files go by the names that tools take.
+        (
+            "user link file:///ws/with%20space.txt\nuser link file:///ws/100%25%23.rs#L3",
+            json!([{ "role": "user", "parts": [
+                { "text": "@/ws/with space.txt" }, { "text": "@/ws/100%#.rs (L3)" },
+            ] }]),
+        ),
         // Turns of one role in a row are one content; thoughts and empty texts are left out.
         (
             "user text a\n\nuser text b\nmodel thought hm ^s1\nmodel text\n\nuser text c",

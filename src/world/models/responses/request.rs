@@ -11,7 +11,9 @@ use crate::{
         tool::{CallResult, ToolSpec},
     },
     world::models::{
+        call_ids::SentIds,
         json::{encode_tools, push_item, push_list, push_member, push_members, push_written},
+        legal_schema::{OPENAI, legalize},
         message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
     },
@@ -19,7 +21,8 @@ use crate::{
 
 /// The whole body of a request.
 pub fn body(request: &ModelRequest) -> Vec<u8> {
-    let items: Vec<Bytes> = request.contents.iter().map(|it| it.encoded("responses", items)).collect();
+    let turns = SentIds::of_turns(request.contents.iter().map(|it| &**it), SIGNER, false);
+    let items: Vec<Bytes> = turns.map(|(it, ids)| it.encoded("responses", |it| items(it, ids))).collect();
     let mut out = head(request);
     out.reserve(items.iter().map(|it| it.len() + 1).sum::<usize>() + 16);
     out.extend_from_slice(br#","input":["#);
@@ -69,7 +72,7 @@ fn reasoning(params: &ModelParams) -> Option<Value> {
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    let (name, parameters) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
+    let (name, parameters) = (provider_limits::tool_name(&it.name), legalize(&it.parameters, &OPENAI).value);
     json!({
         "type": "function",
         "name": name,
@@ -80,12 +83,12 @@ fn tool(it: &ToolSpec) -> Value {
 }
 
 /// The items of one turn, with commas between; empty where nothing of it goes to the model.
-fn items(turn: &Turn) -> Bytes {
+fn items(turn: &Turn, ids: SentIds<'_>) -> Bytes {
     let mut out = Vec::new();
     match turn.role() {
         Role::User => user(&mut out, turn),
-        Role::Model => assistant(&mut out, turn),
-        Role::Tool => results(&mut out, turn),
+        Role::Model => assistant(&mut out, turn, ids),
+        Role::Tool => results(&mut out, turn, ids),
     }
     out.into()
 }
@@ -97,7 +100,7 @@ fn user(out: &mut Vec<u8>, turn: &Turn) {
     }
 }
 
-fn assistant(out: &mut Vec<u8>, turn: &Turn) {
+fn assistant(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
     // Thoughts come in pieces; the signature at their end makes them one item.
     let mut thought = String::new();
     for piece in pieces(turn) {
@@ -118,7 +121,7 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn) {
                 out,
                 &json!({
                     "type": "function_call",
-                    "call_id": provider_limits::call_id(call.id.as_str()),
+                    "call_id": ids.sent(call.id.as_str()),
                     "name": provider_limits::tool_name(&call.name),
                     "arguments": provider_limits::arguments(&call.args).to_string(),
                 }),
@@ -136,24 +139,24 @@ fn reasoning_item(summary: &str, encrypted: &str) -> Value {
     json!({ "type": "reasoning", "summary": summary, "encrypted_content": encrypted })
 }
 
-fn results(out: &mut Vec<u8>, turn: &Turn) {
+fn results(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
     for piece in pieces(turn) {
         if let MessagePiece::Result(it) = piece {
-            push_item(out, &result(it));
+            push_item(out, &result(it, ids));
         }
     }
     // What is said beside them.
     user(out, turn);
 }
 
-fn result(it: &CallResult) -> Value {
+fn result(it: &CallResult, ids: SentIds<'_>) -> Value {
     let (blobs, text) = split_output(&it.content);
     let text = if it.is_error { format!("Error: {text}") } else { text };
     let output = match blobs.is_empty() {
         true => Value::from(text),
         false => std::iter::once(input_text(&text)).chain(blobs.into_iter().map(media)).collect(),
     };
-    json!({ "type": "function_call_output", "call_id": provider_limits::call_id(it.id.as_str()), "output": output })
+    json!({ "type": "function_call_output", "call_id": ids.sent(it.id.as_str()), "output": output })
 }
 
 fn input_text(text: &str) -> Value {

@@ -5,15 +5,12 @@ use serde_json::value::RawValue;
 
 use super::SIGNER;
 use crate::{
-    base::{
-        model::{Chunk, Failure, Finish, Usage},
-        tool::ToolSpec,
-    },
+    base::model::{Chunk, Failure, Finish, Usage},
     world::models::{
         chunks::{self, AnswerState, TokenDetails},
         error_body,
+        legal_names::LegalNames,
         lenient::{Count, Str, owned},
-        provider_limits::LegalNames,
         remote::Decode,
     },
 };
@@ -27,8 +24,8 @@ pub struct ResponsesDecoder {
 }
 
 impl ResponsesDecoder {
-    pub fn new(tools: &[ToolSpec]) -> Self {
-        Self { names: LegalNames::from_tools(tools), ..Self::default() }
+    pub fn new(names: LegalNames) -> Self {
+        Self { names, ..Self::default() }
     }
 
     fn item(&mut self, item: Item<'_>, out: &mut Vec<Chunk>) {

@@ -7,11 +7,42 @@ use crate::{base::model::Chunk, world::models::provider_limits};
 /// Details of one answer, at most.
 const MAX_DETAILS: usize = 256;
 
+/// A member of a message that holds thoughts as plain text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThoughtMember {
+    ReasoningContent,
+    /// Of vLLM, Groq and OpenRouter.
+    Reasoning,
+    /// Of Copilot.
+    ReasoningText,
+}
+
+impl ThoughtMember {
+    const ALL: &[Self] = &[Self::ReasoningContent, Self::Reasoning, Self::ReasoningText];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReasoningContent => "reasoning_content",
+            Self::Reasoning => "reasoning",
+            Self::ReasoningText => "reasoning_text",
+        }
+    }
+
+    /// What stands in the log for it: for the first one nothing, as before there were others.
+    fn mark(self) -> &'static str {
+        if self == Self::ReasoningContent { "" } else { self.name() }
+    }
+
+    pub fn from_mark(mark: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.mark() == mark)
+    }
+}
+
 #[derive(Default)]
 pub struct Reasoning {
     signer: String,
-    /// Thoughts came as `reasoning_content`, and are wanted back under that name.
-    pub echoes: bool,
+    /// The member that thoughts came in, and are wanted back in.
+    pub member: Option<ThoughtMember>,
     /// OpenRouter's `reasoning_details`: wanted back as they came, signatures and all.
     details: Vec<Map<String, Value>>,
 }
@@ -38,11 +69,10 @@ impl Reasoning {
     /// The mark that makes it come back; once.
     pub fn mark(&mut self) -> Option<Chunk> {
         let details = std::mem::take(&mut self.details);
-        let echoes = std::mem::take(&mut self.echoes);
+        let member = self.member.take();
         let kept = match details.is_empty() {
             false => Value::Array(details.into_iter().map(Value::Object).collect()).to_string(),
-            true if echoes => String::new(),
-            true => return None,
+            true => member?.mark().to_owned(),
         };
         Some(Chunk::Thought { text: String::new(), signature: Some(provider_limits::sign(&self.signer, &kept).into()) })
     }
