@@ -22,7 +22,7 @@ use crate::{
             web_search,
         },
         settings::{
-            Flag, McpSettings, Settings,
+            Flag, McpSettings, Provider, Settings,
             options::{DEMO, Options},
         },
     },
@@ -41,7 +41,7 @@ use crate::{
         policy,
         scheduler::{self, Planning, Toolbox},
         step::ServerStatus,
-        turn::{Choices, MemorySources, Modes, OfferedModels, Spec, TurnBounds},
+        turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
     },
     wire::acp::{initialize::Client, session::SessionFolders},
     world::{
@@ -219,10 +219,11 @@ fn choices(options: &Options, place: &SessionPlace, listed: Vec<(String, String)
     }
 }
 
-fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {
+fn providers_of(options: &Options, settings: &Settings) -> Vec<OfferedProvider> {
+    let offered = |it: &Provider| OfferedProvider { name: it.name.clone(), max_tools: it.max_tools() };
     match options.script {
         Some(_) => Vec::new(),
-        None => settings.models.providers.iter().map(|it| it.name.clone()).collect(),
+        None => settings.models.providers.iter().map(offered).collect(),
     }
 }
 

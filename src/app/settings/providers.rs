@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Getter, mcp::pairs};
 use crate::world::{
-    models::{ApiDialect, listing::ListedModel},
+    models::{ApiDialect, ApiFamily, listing::ListedModel},
     workspace::Warning,
 };
 
@@ -26,6 +26,19 @@ pub struct Provider {
     /// Settings add or change it.
     pub is_configured: bool,
 }
+
+impl Provider {
+    /// The most tools that a request may have. `None`: as many as there are.
+    pub fn max_tools(&self) -> Option<usize> {
+        let is_limited = self.dialect.family() == ApiFamily::OpenAi && !UNLIMITED.contains(&&*self.name);
+        is_limited.then_some(OPENAI_TOOLS)
+    }
+}
+
+/// The most tools of a request to OpenAI, and to most servers that speak its dialects.
+const OPENAI_TOOLS: usize = 128;
+/// Servers of the user's own, which take any number.
+const UNLIMITED: &[&str] = &["ollama", "llamacpp", "lmstudio", "vllm"];
 
 type KnownProvider = (&'static str, ApiDialect, &'static str, Option<(&'static str, &'static str)>);
 

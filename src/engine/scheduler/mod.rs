@@ -32,6 +32,7 @@ mod session_tools;
 pub mod skill_calls;
 pub mod skills;
 mod todos;
+mod tool_limit;
 mod toolbox;
 mod topic;
 mod transfer;
@@ -47,6 +48,7 @@ pub use plan::Planning;
 pub use resource_tools::specs as resource_tools;
 pub use session_tools::{is_session_tool, own_tools};
 pub use todos::NAME as TODO_TOOL;
+pub use tool_limit::FittedTools;
 pub use toolbox::{CallContext, Toolbox};
 
 use crate::{

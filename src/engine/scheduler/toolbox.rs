@@ -6,7 +6,9 @@ use super::{
     delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
     peer_permission,
     plan::Planning,
-    resource_tools, skills, transfer,
+    resource_tools, skills,
+    tool_limit::FittedTools,
+    transfer,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
@@ -319,6 +321,11 @@ impl Toolbox {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let (tools, outside, hidden) = (tools.into(), outside.into(), hidden.into());
         Self { tools, foreign_tools: outside, hidden, servers: servers.into(), ..self.clone() }
+    }
+
+    /// As many of its tools as a request may have; see [`FittedTools::new`].
+    pub fn fit(&self, max: usize, n_calls: impl Fn(&str) -> usize) -> FittedTools {
+        FittedTools::new(&self.tools, &self.foreign_tools, max, n_calls)
     }
 
     /// The tool of this name, if it is from outside.

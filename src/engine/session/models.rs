@@ -29,17 +29,17 @@ fn known(spec: &Spec) -> String {
 fn is_provided(spec: &Spec, name: &str) -> bool {
     let parts = name.split_once('/');
     parts.is_some_and(|(provider, rest)| {
-        !rest.trim().is_empty() && spec.choices.models.providers.iter().any(|it| it == provider)
+        !rest.trim().is_empty() && spec.choices.models.providers.iter().any(|it| it.name == provider)
     })
 }
 
 fn missing(spec: &Spec, name: &str) -> String {
     let name = text::first_line(name, 100);
-    let providers: Vec<String> = spec.choices.models.providers.iter().map(|it| format!("`{it}`")).collect();
+    let providers: Vec<String> = spec.choices.models.providers.iter().map(|it| format!("`{}`", it.name)).collect();
     let hint = match name.split_once('/') {
         // A script answers as itself only.
         _ if providers.is_empty() => "",
-        Some((provider, _)) if !spec.choices.models.providers.iter().any(|it| it == provider) => {
+        Some((provider, _)) if !spec.choices.models.providers.iter().any(|it| it.name == provider) => {
             let known = providers.join(", ");
             return format!(
                 "There is no provider `{provider}`: known are {known}. Your settings can name more under `providers`."

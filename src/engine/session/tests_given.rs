@@ -27,7 +27,7 @@ use crate::{
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
         scheduler::{self, Toolbox},
-        turn::{Choices, MemorySources, Modes, OfferedModels, Spec, TurnBounds},
+        turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
     },
 };
 
@@ -120,7 +120,10 @@ pub(super) fn spec(seed: u64) -> Spec {
         aliases: Default::default(),
         helpers: Default::default(),
         choices: Choices {
-            models: OfferedModels { listed: vec![("a".to_owned(), "A".to_owned())], providers: vec!["p".to_owned()] },
+            models: OfferedModels {
+                listed: vec![("a".to_owned(), "A".to_owned())],
+                providers: vec![OfferedProvider { name: "p".to_owned(), max_tools: Some(3) }],
+            },
             modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
             ..Choices::default()
         },

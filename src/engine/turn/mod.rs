@@ -73,7 +73,9 @@ pub use loop_recovery::LOOP_DETECTED;
 pub use messages::send_command_message;
 pub use preamble::Preamble;
 pub use server_orders::NO_SERVERS;
-pub use spec::{Choices, MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds, TurnContext};
+pub use spec::{
+    Choices, MemorySources, Modes, OfferedModels, OfferedProvider, SessionScratch, Spec, TurnBounds, TurnContext,
+};
 pub use spent::limits;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The request of a turn: gathers what the context builder needs, and logs each part as a fact.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{endings::Cause, spec::TurnContext, state::TurnState, windows};
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
         ids::CallId,
         log::{Fact, Mask},
         model::ModelRequest,
+        tool_offer::ToolOffer,
     },
     engine::{
         context::{self, RequestMaterials, RequestNeed},
@@ -43,9 +44,10 @@ pub(super) fn build_request(
     let window = cx.step.record.token_scale().estimated_tokens(model, whole);
     let (compress_at, distill) = (cx.spec.bounds.compress_at(window).filter(|_| compresses), cx.spec.bounds.distill);
     let distill = distill.filter(|_| compresses);
+    let tools = fit_tools(turn, cx, model);
     loop {
         let (record, instructions) = (&*cx.step.record, &cx.spec.instructions);
-        let (tools, again) = (&turn.tools.tools, turn.attempts.retry_advice);
+        let (tools, again) = (&tools, turn.attempts.retry_advice);
         let materials = RequestMaterials {
             record,
             instructions,
@@ -87,6 +89,31 @@ pub(super) fn build_request(
             }
         }
     }
+}
+
+/// As many tools as the model's provider takes. The user is told once which are not among them.
+fn fit_tools(turn: &TurnState, cx: &mut TurnContext<'_, '_>, model: &str) -> ToolOffer {
+    let all = &turn.tools.tools;
+    let Some(max) = cx.spec.choices.models.max_tools(model).filter(|it| *it < all.len()) else { return all.clone() };
+    let before = cx.scratch.fitted_tools.take();
+    if let Some(it) = before.as_ref().filter(|it| it.max == max && it.from == *all) {
+        let tools = it.tools.clone();
+        cx.scratch.fitted_tools = before;
+        return tools;
+    }
+    let mut n_calls: BTreeMap<&str, usize> = BTreeMap::new();
+    for part in cx.step.record.turns().iter().flat_map(|it| it.parts()) {
+        if let TurnPart::Call { call, .. } = part {
+            *n_calls.entry(&call.name).or_default() += 1;
+        }
+    }
+    let fitted = turn.tools.fit(max, |name| n_calls.get(name).copied().unwrap_or_default());
+    if before.is_none_or(|it| it.left != fitted.left) && !fitted.left.is_empty() {
+        cx.step.emit_notice(&fitted.notice(model));
+    }
+    let tools = fitted.tools.clone();
+    cx.scratch.fitted_tools = Some(fitted);
+    tools
 }
 
 /// A prompt that is too long to be read is not in the way of the next one, nor paid for as a part of a summary.

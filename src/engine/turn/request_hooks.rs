@@ -11,7 +11,7 @@ use super::{
     turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::{
-    base::hook::HookEvent,
+    base::{hook::HookEvent, tool_offer::ToolOffer},
     engine::hooks::{HookOutcome, HookVerdict, llm},
 };
 
@@ -83,7 +83,9 @@ impl HookContinuation for BeforeToolSelection {
             let none = config.get("mode").and_then(Value::as_str) == Some("NONE");
             if none || !names.is_empty() {
                 turn.tools = turn.tools.only(&names);
-                turn.draft.request.iter_mut().for_each(|it| it.tools = turn.tools.tools.clone());
+                let kept =
+                    |it: &ToolOffer| it.iter().filter(|it| turn.tools.find(&it.name).is_some()).cloned().collect();
+                turn.draft.request.iter_mut().for_each(|it| it.tools = kept(&it.tools));
             }
         }
         Flow::Next

@@ -12,7 +12,7 @@ use crate::{
         context::{Instructions, distillation},
         record::Step,
         routing,
-        scheduler::Toolbox,
+        scheduler::{FittedTools, Toolbox},
         step::Effect,
     },
 };
@@ -88,13 +88,32 @@ pub struct Modes {
     pub allowed: Vec<Mode>,
 }
 
+/// The most tools of a request to Gemini.
+const GEMINI_TOOLS: usize = 512;
+
 /// Which models can be chosen.
 #[derive(Clone, Debug, Default)]
 pub struct OfferedModels {
     /// Ids and names.
     pub listed: Vec<(String, String)>,
     /// Whose models can be chosen by name, listed or not.
-    pub providers: Vec<String>,
+    pub providers: Vec<OfferedProvider>,
+}
+
+/// A provider whose models are named `NAME/MODEL`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OfferedProvider {
+    pub name: String,
+    /// The most tools that a request may have; `None`: as many as there are.
+    pub max_tools: Option<usize>,
+}
+
+impl OfferedModels {
+    /// The most tools that a request to this model may have.
+    pub fn max_tools(&self, model: &str) -> Option<usize> {
+        let name = model.split_once('/').map_or("", |it| it.0);
+        self.providers.iter().find(|it| it.name == name).map_or(Some(GEMINI_TOOLS), |it| it.max_tools)
+    }
 }
 
 /// Which memory files there may be.
@@ -161,6 +180,8 @@ pub struct SessionScratch {
     pub state: LiveState,
     /// What was said to be wrong in files.
     pub told_faults: BTreeSet<String>,
+    /// Chosen once for the same tools: a request that begins as the one before it is cheap.
+    pub fitted_tools: Option<FittedTools>,
 }
 
 impl SessionScratch {
