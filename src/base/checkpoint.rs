@@ -2,15 +2,12 @@
 //!
 //! The engine decides when one is taken and what a restore is about; it knows paths and counts, never a file's bytes.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::base::{ids::CheckpointId, path::AbsPath};
+use crate::base::{ids::CheckpointId, path::AbsPath, path_text};
 
 /// The paths that a call may write, and so those of its checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +30,7 @@ pub enum ChangeKind {
 /// One changed path, for people and clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "path_text::serialize", deserialize_with = "path_text::deserialize")]
     pub path: PathBuf,
     pub change: ChangeKind,
     /// Lines; 0 where the content is no text.
@@ -61,7 +58,8 @@ pub struct Changes {
     pub added: u64,
     pub removed: u64,
     /// What was changed and is not held.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_shown")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(serialize_with = "path_text::serialize_all", deserialize_with = "path_text::deserialize_all")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -172,7 +170,7 @@ impl RestoreOrder {
 /// A path that was not restored because it is not as the agent's last call left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "path_text::serialize", deserialize_with = "path_text::deserialize")]
     pub path: PathBuf,
     /// In words, for people.
     pub reason: String,
@@ -182,7 +180,7 @@ pub struct Conflict {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Restored")]
 pub struct RestoreResult {
-    #[serde(serialize_with = "all_shown")]
+    #[serde(serialize_with = "path_text::serialize_all", deserialize_with = "path_text::deserialize_all")]
     pub restored: Vec<PathBuf>,
     /// Those of `restored` that are gone again. The log does without.
     #[serde(skip)]
@@ -190,7 +188,8 @@ pub struct RestoreResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
     /// What the calls changed or removed, and nobody holds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_shown")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(serialize_with = "path_text::serialize_all", deserialize_with = "path_text::deserialize_all")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -208,17 +207,4 @@ impl RestoreResult {
         let removed: BTreeSet<&PathBuf> = self.removed.iter().collect();
         self.restored.iter().partition(|it| !removed.contains(it))
     }
-}
-
-/// Bytes that are no UTF-8 are shown by a replacement character: no log and no client could have them otherwise.
-fn shown<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&path.to_string_lossy())
-}
-
-/// The same of several.
-///
-/// # Errors
-/// Those of `to`.
-pub fn all_shown<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(paths.iter().map(|it| it.to_string_lossy()))
 }

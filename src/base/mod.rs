@@ -36,6 +36,7 @@ pub mod model_table;
 pub mod money;
 pub mod one_entry_cache;
 pub mod path;
+pub mod path_text;
 pub mod peer_agent;
 pub mod policy_answer;
 pub mod price;

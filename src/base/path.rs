@@ -7,18 +7,26 @@ use std::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-/// A path that is absolute and has no `.` or `..` in it. Symlinks are not resolved here: that needs a disk.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "PathBuf", into = "PathBuf")]
-pub struct AbsPath(Arc<Path>);
+use crate::base::path_text;
+
+/// A path that is absolute and has no `.` or `..` in it. Symlinks are not resolved here: that needs a disk. As text,
+/// for people, models, clients and logs, it is that of [`path_text`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub struct AbsPath(#[schemars(with = "PathBuf")] Arc<Path>);
 
 impl AbsPath {
     /// `None` unless the path is absolute.
     pub fn new(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
         path.is_absolute().then(|| Self(normalize(path)))
+    }
+
+    /// Of the text of a path, as a client or a log has it; `None` unless it is absolute.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::new(path_text::from_text(text))
     }
 
     /// `path` as seen from here: absolute ones stay, relative ones are joined. NUL bytes are dropped.
@@ -47,8 +55,8 @@ impl AbsPath {
     pub fn relative_to(&self, root: &Self) -> String {
         match self.0.strip_prefix(&root.0) {
             Ok(it) if it.as_os_str().is_empty() => ".".to_owned(),
-            Ok(it) => it.display().to_string(),
-            Err(_) => self.0.display().to_string(),
+            Ok(it) => path_text::to_text(it).into_owned(),
+            Err(_) => self.to_string(),
         }
     }
 }
@@ -59,11 +67,11 @@ impl AsRef<Path> for AbsPath {
     }
 }
 
-impl TryFrom<PathBuf> for AbsPath {
+impl TryFrom<String> for AbsPath {
     type Error = String;
 
-    fn try_from(it: PathBuf) -> Result<Self, String> {
-        Self::new(&it).ok_or_else(|| format!("{} is not an absolute path", it.display()))
+    fn try_from(it: String) -> Result<Self, String> {
+        Self::from_text(&it).ok_or_else(|| format!("{it} is not an absolute path"))
     }
 }
 
@@ -73,9 +81,15 @@ impl From<AbsPath> for PathBuf {
     }
 }
 
+impl Serialize for AbsPath {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        path_text::serialize(&self.0, to)
+    }
+}
+
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display().fmt(f)
+        path_text::to_text(&self.0).fmt(f)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
         content::{Part, joined_text},
         hook::{HookEvent, HookReport},
         ids::EffectId,
+        path_text,
         tool::{Display, PolicyClass, Targets, ToolOutput},
     },
     engine::{
@@ -215,7 +216,7 @@ fn result_json(output: &ToolOutput) -> Value {
 
 /// A change as the lines of a unified diff.
 pub fn diff_text(path: &Path, before: Option<&str>, after: &str) -> String {
-    let name = path.display().to_string();
+    let name = path_text::to_text(path);
     let text = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
     text.unified_diff().header(&name, &name).to_string()
 }

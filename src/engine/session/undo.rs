@@ -6,6 +6,7 @@ use crate::{
     base::{
         checkpoint::{ChangeKind, Changes, Rewinds},
         path::AbsPath,
+        path_text,
     },
     engine::{
         record::{Checkpoint, Record, Step, checkpoints::merge_changes},
@@ -109,7 +110,7 @@ fn beside(it: &Checkpoint, record: &Record, now_ms: u64) -> String {
 fn files(changes: &Changes, cwd: &AbsPath) -> String {
     let mut res = String::new();
     for it in changes.files.iter().take(FILES) {
-        let path = it.path.strip_prefix(cwd.as_path()).unwrap_or(&it.path).display();
+        let path = path_text::to_text(it.path.strip_prefix(cwd.as_path()).unwrap_or(&it.path));
         let what = match it.change {
             ChangeKind::Added => "new ",
             ChangeKind::Changed => "",

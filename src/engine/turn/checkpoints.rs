@@ -10,7 +10,7 @@ use crate::{
         checkpoint::{Changes, MAX_CHANGES, RestoreOrder, RestoreResult, Scope},
         ids::{CallId, CheckpointId, EffectId},
         log::Fact,
-        text,
+        path_text, text,
         tool::ToolOutput,
     },
     engine::{
@@ -316,7 +316,7 @@ fn tell_restored(step: &mut Step<'_>, arrivals: &mut Preamble, order: RestoreOrd
 
 /// A line each, the first of them.
 fn in_lines(paths: &[&PathBuf]) -> String {
-    let lines: String = paths.iter().take(NAMED).map(|it| format!("\n- {}", it.display())).collect();
+    let lines: String = paths.iter().take(NAMED).map(|it| format!("\n- {}", path_text::to_text(it))).collect();
     match paths.len().saturating_sub(NAMED) {
         0 => lines,
         more => format!("{lines}\n- and {more} more"),

@@ -20,6 +20,7 @@ use crate::{
         ids::{CheckpointId, EffectId, MessageId},
         log::Answer,
         path::AbsPath,
+        path_text,
         question::{Choice, Field, FieldKind, Form},
     },
     engine::{
@@ -342,7 +343,7 @@ fn in_words(result: &RestoreResult, notes: &[String], cwd: &AbsPath, back: &str)
 
 /// From the session's folder on, where it lies below it.
 fn shown(path: &Path, cwd: &AbsPath) -> String {
-    path.strip_prefix(cwd.as_path()).unwrap_or(path).display().to_string()
+    path_text::to_text(path.strip_prefix(cwd.as_path()).unwrap_or(path)).into_owned()
 }
 
 /// A line each, the first of them.

@@ -45,7 +45,8 @@ pub fn read_place(params: Option<&RawValue>) -> Result<AgentsPlace, String> {
     match (it.session_id, it.cwd) {
         (Some(session), None) => Ok(AgentsPlace::Session(session)),
         (None, Some(cwd)) => {
-            let folder = AbsPath::new(&cwd).ok_or_else(|| format!("cwd must be an absolute path, not {cwd:?}."))?;
+            let folder =
+                AbsPath::from_text(&cwd).ok_or_else(|| format!("cwd must be an absolute path, not {cwd:?}."))?;
             Ok(AgentsPlace::Folder(folder))
         }
         _ => Err("give sessionId or cwd, one of them".to_owned()),

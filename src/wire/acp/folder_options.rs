@@ -39,5 +39,5 @@ struct Params {
 /// See [`super::params`]; also for a path that is not absolute.
 pub fn read_folder(params: Option<&RawValue>) -> Result<AbsPath, String> {
     let it: Params = super::params(params)?;
-    AbsPath::new(&it.cwd).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", it.cwd))
+    AbsPath::from_text(&it.cwd).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", it.cwd))
 }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::base::{
-    checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
+    checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What},
     ids::{CheckpointId, MessageId, SessionId},
+    path_text,
 };
 
 /// What to go back to.
@@ -77,7 +78,7 @@ pub struct Checkpoint {
     /// The first of them, sorted by path; none where nobody saw the call's end.
     pub files: Vec<FileChange>,
     /// What was changed and is not held.
-    #[serde(serialize_with = "all_shown")]
+    #[serde(serialize_with = "path_text::serialize_all")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -106,7 +107,7 @@ struct Params {
     /// Of files. Without it: fail.
     on_conflict: Option<OnConflict>,
     /// Of files: only these, and what is below them.
-    paths: Option<Vec<PathBuf>>,
+    paths: Option<Vec<String>>,
     #[serde(rename = "_meta")]
     #[allow(dead_code, reason = "nothing of it is known")]
     meta: Option<Map<String, Value>>,
@@ -116,13 +117,13 @@ struct Params {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    #[serde(serialize_with = "all_shown")]
+    #[serde(serialize_with = "path_text::serialize_all")]
     pub restored: Vec<PathBuf>,
     /// Those of `restored` that are no files any more.
-    #[serde(serialize_with = "all_shown")]
+    #[serde(serialize_with = "path_text::serialize_all")]
     pub removed: Vec<PathBuf>,
     pub conflicts: Vec<Conflict>,
-    #[serde(serialize_with = "all_shown")]
+    #[serde(serialize_with = "path_text::serialize_all")]
     pub not_kept: Vec<PathBuf>,
     /// Of the restore: `redo` takes it back.
     pub checkpoint_id: Option<CheckpointId>,
@@ -167,7 +168,8 @@ pub fn read_rewind(params: Option<&RawValue>) -> Result<RewindParams, String> {
             Err("paths is empty; name some, or leave it out for all".to_owned())
         }
         None => {
-            let (on_conflict, paths) = (it.on_conflict.unwrap_or_default(), it.paths);
+            let paths = it.paths.map(|it| it.iter().map(|it| path_text::from_text(it).into_owned()).collect());
+            let on_conflict = it.on_conflict.unwrap_or_default();
             Ok(RewindParams { session: it.session_id, target, what, on_conflict, paths })
         }
     }

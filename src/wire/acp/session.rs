@@ -163,7 +163,8 @@ pub(super) fn session_folders(
     }
     check_server_ids(&servers)?;
     let absolute = |path: &std::path::Path, what: &str| {
-        AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
+        AbsPath::from_text(&path.to_string_lossy())
+            .ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
     };
     Ok(SessionFolders {
         cwd: absolute(cwd, "cwd")?,
@@ -303,12 +304,11 @@ pub fn read_list(params: Option<&RawValue>, is_index: bool) -> Result<ListQuery,
         None => ListSessionsRequest::new(),
         some => super::params(some)?,
     };
-    let cwd = match &it.cwd {
-        None => None,
-        Some(path) => {
-            Some(AbsPath::new(path).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", path.display()))?)
-        }
+    let absolute = |path: &std::path::PathBuf| {
+        AbsPath::from_text(&path.to_string_lossy())
+            .ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", path.display()))
     };
+    let cwd = it.cwd.as_ref().map(absolute).transpose()?;
     let meta: SessionListMeta = read_meta(it.meta.clone())?;
     let index = is_index.then(|| IndexQuery::read(it.meta.as_ref())).transpose()?;
     let archived = match index {
@@ -335,7 +335,7 @@ pub struct ListedSession {
 
 pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSessionsResponse {
     let info = |it: &ListedSession| {
-        SessionInfo::new(wire_id(&it.session), it.cwd.as_path())
+        SessionInfo::new(wire_id(&it.session), it.cwd.to_string())
             .title(it.title.clone())
             .updated_at(iso_time(it.updated_ms))
             .archived(it.archived)

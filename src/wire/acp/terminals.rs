@@ -35,7 +35,7 @@ pub fn create(session: &SessionId, line: &CommandLine<'_>, reads_lines: bool) ->
     CreateTerminalRequest::new(wire_id(session), command)
         .args(args)
         .env(env)
-        .cwd(line.cwd.as_path().to_owned())
+        .cwd(std::path::PathBuf::from(line.cwd.to_string()))
         .output_byte_limit(line.limit as u64)
 }
 

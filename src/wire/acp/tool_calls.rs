@@ -37,7 +37,8 @@ pub fn display_content(display: &Display) -> ToolCallContent {
     match display {
         Display::Text { text } => text_content(text),
         Display::Diff { path, before, after } => {
-            let diff = Diff::new(path.as_path(), after.to_string()).old_text(before.as_ref().map(ToString::to_string));
+            let diff =
+                Diff::new(path.to_string(), after.to_string()).old_text(before.as_ref().map(ToString::to_string));
             ToolCallContent::Diff(diff)
         }
         Display::Terminal { text, exit } => match exit {
@@ -70,7 +71,7 @@ fn fenced(text: &str) -> String {
 }
 
 pub fn locations(locations: &[Location]) -> Vec<ToolCallLocation> {
-    locations.iter().map(|it| ToolCallLocation::new(it.path.as_path()).line(it.line)).collect()
+    locations.iter().map(|it| ToolCallLocation::new(it.path.to_string()).line(it.line)).collect()
 }
 
 /// A title as clients render it: a command as it is, an edit as plain text, everything else as Markdown. Only a command

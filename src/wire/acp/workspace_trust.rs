@@ -101,7 +101,7 @@ impl TrustState {
 /// See [`super::params`]; also for a folder that is not absolute.
 pub fn read_apply(params: Option<&RawValue>) -> Result<(ApplyParams, AbsPath), String> {
     let it: ApplyParams = super::params(params)?;
-    let cwd =
-        AbsPath::new(&it.cwd).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", it.cwd.display()))?;
+    let cwd = AbsPath::from_text(&it.cwd.to_string_lossy())
+        .ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", it.cwd.display()))?;
     Ok((it, cwd))
 }

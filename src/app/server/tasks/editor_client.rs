@@ -58,8 +58,9 @@ pub struct EditorFs {
 }
 
 impl EditorFs {
-    fn is_in_roots(&self, path: &AbsPath) -> bool {
-        self.roots.iter().any(|it| path.is_within(it))
+    /// Whether the editor may know it: its messages have no name that is no UTF-8.
+    fn is_known(&self, path: &AbsPath) -> bool {
+        path.as_path().to_str().is_some() && self.roots.iter().any(|it| path.is_within(it))
     }
 
     /// The editor's name for a real path: it may have opened the workspace through a link.
@@ -70,7 +71,7 @@ impl EditorFs {
 
     /// What the editor says that a file is; `None`: it says nothing of it.
     pub async fn buffer(&self, path: &AbsPath) -> Option<Vec<u8>> {
-        if !self.is_in_roots(path) {
+        if !self.is_known(path) {
             return None;
         }
         let params = json!({ "sessionId": self.client.session.root(), "path": self.editor_path(path) });
@@ -122,7 +123,7 @@ impl EditorFs {
 
 impl Fs for EditorFs {
     fn read<'a>(&'a self, path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>> {
-        if self.reads && self.is_in_roots(path) { Box::pin(self.read_buffer(path)) } else { self.disk.read(path) }
+        if self.reads && self.is_known(path) { Box::pin(self.read_buffer(path)) } else { self.disk.read(path) }
     }
 
     fn has_buffers(&self) -> bool {
@@ -130,7 +131,7 @@ impl Fs for EditorFs {
     }
 
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {
-        match self.writes && self.is_in_roots(path) {
+        match self.writes && self.is_known(path) {
             true => Box::pin(self.write_buffer(path, bytes)),
             false => self.disk.write(path, bytes),
         }

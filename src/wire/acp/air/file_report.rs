@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
 use serde_json::json;
 
 use super::air_meta;
-use crate::wire::acp::updates::SessionView;
+use crate::{base::path_text, wire::acp::updates::SessionView};
 
 const MAX_PATHS: usize = 1_024;
 /// In characters.
@@ -46,7 +46,7 @@ impl SessionView {
 }
 
 fn shown_paths(paths: Vec<PathBuf>) -> Vec<String> {
-    let texts = paths.into_iter().filter_map(|it| it.into_os_string().into_string().ok());
+    let texts = paths.iter().map(|it| path_text::to_text(it).into_owned());
     let mut left = MAX_BYTES;
     texts
         .filter(|it| it.chars().count() <= MAX_PATH)

@@ -108,7 +108,8 @@ impl PeerUpdates {
         let state = update.get("status").and_then(|it| serde_json::from_value(it.clone()).ok());
         report.state = state.unwrap_or(report.state);
         if let Some(all) = update.get("locations").and_then(Value::as_array) {
-            let paths = all.iter().filter_map(|it| it.get("path").and_then(Value::as_str)).filter_map(AbsPath::new);
+            let paths =
+                all.iter().filter_map(|it| it.get("path").and_then(Value::as_str)).filter_map(AbsPath::from_text);
             report.locations = paths.take(MAX_LOCATIONS).collect();
         }
         if let Some(all) = contents {
