@@ -4,6 +4,7 @@
 mod digest;
 #[cfg(unix)]
 pub mod dirfd;
+mod equal_names;
 pub mod frame;
 pub mod git_index;
 pub mod git_objects;
@@ -28,9 +29,11 @@ use std::{
 use crate::base::{
     fs::{BoxFuture, Fs, FsError},
     path::AbsPath,
+    path_text,
 };
 
 pub use digest::*;
+pub use equal_names::*;
 pub use names::*;
 pub use private::*;
 pub use tree::*;
@@ -50,6 +53,7 @@ pub struct Meta {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
+    /// In the text of a path.
     pub name: String,
     pub is_dir: bool,
     pub len: u64,
@@ -135,7 +139,7 @@ pub fn read_dir(path: &AbsPath) -> io::Result<Vec<DirEntry>> {
         let entry = entry?;
         let meta = fs::metadata(entry.path()).or_else(|_| entry.metadata());
         let (is_dir, len) = meta.map_or((false, 0), |it| (it.is_dir(), it.len()));
-        res.push(DirEntry { name: entry.file_name().to_string_lossy().into_owned(), is_dir, len });
+        res.push(DirEntry { name: path_text::to_text(entry.file_name().as_ref()).into_owned(), is_dir, len });
     }
     Ok(res)
 }

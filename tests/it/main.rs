@@ -59,6 +59,7 @@ mod mcp_web;
 mod memory;
 mod model_server;
 mod oauth_server;
+mod odd_names;
 mod outgrown;
 mod pages;
 mod peers;

@@ -38,6 +38,10 @@ pub struct TextChange {
 const UNSAVED: &str =
     " The editor had unsaved changes of this file: the edit was made to them; the file on disk was different.";
 
+/// A new file took the name: what is half written is never seen, and a link out of the workspace changes nothing there.
+const PARTED: &str =
+    " It was a hard link: the file's other names keep the old text. Edit them, too, if they should change.";
+
 impl TextChange {
     pub fn display(&self) -> Display {
         Display::Diff { path: self.path.clone(), before: self.before.clone(), after: self.after.clone() }
@@ -74,8 +78,13 @@ impl TextChange {
         if self.unsaved {
             done.push_str(UNSAVED);
         }
+        let shared = paths::hard_link_id(&self.real).await?;
         let written = ctx.fs.write(&self.real, bytes).await;
         written.map_err(|it| paths::fs_error(&it, "file_write_failure"))?;
+        // Asked again: an editor may have written into the file itself.
+        if shared.is_some() && paths::hard_link_id(&self.real).await? != shared {
+            done.push_str(PARTED);
+        }
         let (before, after) = (self.before.clone(), self.after.clone());
         let text = match before {
             // The model has just written all of a new file.

@@ -7,7 +7,7 @@ use super::{
     walk::{IgnoreRules, Matcher, is_excluded},
 };
 use crate::{
-    base::{guarded_names::SECRETS, path::AbsPath, text::path_in_words},
+    base::{guarded_names::SECRETS, path::AbsPath, path_text, text::path_in_words},
     world::{disk, tools::walk::Excludes},
 };
 
@@ -73,7 +73,9 @@ impl Tree {
         let n_more = entries.len().saturating_sub(MAX_OF_FOLDER);
         for (name, kind) in entries.into_iter().take(MAX_OF_FOLDER) {
             let sign = if kind.is_dir() { "/" } else { "" };
-            let Some(item) = self.add(folder.item, format!("{}{sign}", path_in_words(&name.to_string_lossy()))) else {
+            let Some(item) =
+                self.add(folder.item, format!("{}{sign}", path_in_words(&path_text::to_text(name.as_ref()))))
+            else {
                 return false;
             };
             if kind.is_dir() {

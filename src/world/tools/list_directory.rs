@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         path::AbsPath,
+        path_text,
         tool::{Access, BaseHash, LIST_DIRECTORY, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::{
@@ -104,7 +105,9 @@ fn list(call: &Call, roots: &[AbsPath], real: AbsPath) -> Result<ToolOutput, Too
     let matcher = walk::root_of(&real, roots).map(|top| Matcher::new(&top, &real, &call.rules));
     let before = entries.len();
     entries.retain(|it| {
-        let ignored = matcher.as_ref().is_some_and(|matcher| matcher.is_ignored(&real.join(&it.name), it.is_dir));
+        let ignored = matcher
+            .as_ref()
+            .is_some_and(|matcher| matcher.is_ignored(&real.join(path_text::from_text(&it.name)), it.is_dir));
         !ignored && !call.ignore.is_match(&it.name)
     });
     entries.sort_by(|a, b| b.is_dir.cmp(&a.is_dir).then_with(|| a.name.cmp(&b.name)));

@@ -52,7 +52,7 @@ use crate::{
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
-    world::process::Groups,
+    world::{disk, process::Groups},
 };
 
 /// A tool that castor brings along.
@@ -123,13 +123,11 @@ pub struct ToolContext {
 
 impl ToolContext {
     /// Where a call's path lies: from the session's folder on. Models write `~/` as shells know it; a folder of that
-    /// name is `./~`.
+    /// name is `./~`. A name that is not ASCII is the one on the disk that looks the same: only there is the disk asked.
     pub fn resolve_path(&self, path: &str) -> AbsPath {
         let below = if path == "~" { Some("") } else { path.strip_prefix("~/") };
-        match below.and_then(|it| Some(self.home()?.join(it.trim_start_matches('/')))) {
-            Some(it) => it,
-            None => self.cwd.join(path),
-        }
+        let home = below.and_then(|it| Some(self.home()?.join(it.trim_start_matches('/'))));
+        disk::existing_path(home.unwrap_or_else(|| self.cwd.join(path)))
     }
 
     pub fn home(&self) -> Option<AbsPath> {

@@ -6,10 +6,11 @@ use crate::{
     base::{
         fs::FsError,
         path::AbsPath,
+        path_text,
         tool::{Access, TargetPath, ToolError},
     },
     world::{
-        disk,
+        disk::{self, FileId},
         process::sandbox::git_config_paths,
         tools::{ToolContext, aliases::Aliases},
     },
@@ -79,6 +80,12 @@ pub fn content_targets_now(
     Ok(res)
 }
 
+/// As [`disk::hard_link_id`].
+pub async fn hard_link_id(real: &AbsPath) -> Result<Option<FileId>, ToolError> {
+    let real = real.clone();
+    run_blocking(move || disk::hard_link_id(&real)).await
+}
+
 /// Where a path of the call really is: as policy saw it, if it did already.
 pub async fn call_real_path(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
     match ctx.known.decided_targets.is_empty() {
@@ -146,7 +153,7 @@ fn nearest_sibling(path: &AbsPath) -> Option<AbsPath> {
     let wanted = path.as_path().file_name()?.to_string_lossy().to_lowercase();
     let scored = entries.into_iter().map(|it| (similarity(&wanted, &it.name.to_lowercase()), it.name));
     let best = scored.filter(|it| it.0 >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))?;
-    Some(parent.join(best.1))
+    Some(parent.join(path_text::from_text(&best.1)))
 }
 
 /// How alike two names are, 0 to 1: pairs of neighbouring characters that both have.

@@ -116,7 +116,10 @@ mod tests {
     use super::WriteFile;
     use crate::{
         base::tool::Display,
-        world::tools::{Builtin, testing::ToolFixture},
+        world::tools::{
+            Builtin, list_directory::ListDirectory, read_file::ReadFile, read_many_files::ReadManyFiles,
+            replace::Replace, testing::ToolFixture,
+        },
     };
 
     #[test]
@@ -149,6 +152,53 @@ mod tests {
             None,
         );
         assert_eq!(ground.title(&WriteFile, &json!({"file_path": "a/b", "content": ""})), "Writing to a/b");
+    }
+
+    /// Whoever else has the file under a name of its own keeps the text, and the result says so.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn other_names_of_a_file_keep_its_text() {
+        let ground = ToolFixture::new(&[("a.txt", "one\n"), ("alone.txt", "one\n"), ("../outside/store", "one\n")]);
+        let link = |from: &str, to: &str| std::fs::hard_link(ground.cwd.join(from), ground.cwd.join(to)).unwrap();
+        link("a.txt", "b.txt");
+        link("../outside/store", "linked.txt");
+        ground.link("a.txt", "soft.txt");
+        let write = |path: &str, text: &str| {
+            let output = ground.run(&WriteFile, &json!({"file_path": path, "content": text}));
+            output.summary.unwrap().contains("other names keep the old text")
+        };
+        assert!(write("soft.txt", "two\n"));
+        assert!(write("linked.txt", "two\n"));
+        assert_eq!([ground.read("a.txt"), ground.read("b.txt")], [b"two\n", b"one\n"]);
+        assert_eq!([ground.read("linked.txt"), ground.read("../outside/store")], [b"two\n", b"one\n"]);
+        for path in ["alone.txt", "new.txt", "a.txt", "b.txt"] {
+            assert!(!write(path, "three\n"), "{path}");
+        }
+    }
+
+    /// A name with its accents in another form is the same name to whoever reads it.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_name_that_looks_the_same_is_the_same() {
+        let (composed, decomposed) = ("d\u{e9}/r\u{e9}sum\u{e9}.txt", "de\u{301}/re\u{301}sume\u{301}.txt");
+        for (on_disk, asked) in [(composed, decomposed), (decomposed, composed)] {
+            let ground = ToolFixture::new(&[(on_disk, "one\n")]);
+            let said = ground.result_text(&WriteFile, &json!({"file_path": asked, "content": "two\n"}));
+            assert!(said.starts_with("Successfully overwrote"), "{said}");
+            assert_eq!(ground.read(on_disk), b"two\n");
+            let said = ground.result_text(&ReadFile, &json!({"file_path": asked}));
+            assert_eq!(said, "two\n");
+            let edit = json!({"file_path": asked, "old_string": "two", "new_string": "three"});
+            assert!(ground.result_text(&Replace, &edit).starts_with("Successfully modified"));
+            let said = ground.result_text(&ReadManyFiles, &json!({"include": [asked]}));
+            assert!(said.contains("three"), "{said}");
+            let folder = asked.split('/').next().unwrap();
+            let said = ground.result_text(&ListDirectory, &json!({"dir_path": folder}));
+            assert!(said.ends_with(".txt (6 bytes)"), "{said}");
+            let all: Vec<_> = std::fs::read_dir(&ground.cwd).unwrap().flatten().collect();
+            assert_eq!(all.len(), 1, "no twin: {all:?}");
+            assert_eq!(std::fs::read_dir(all[0].path()).unwrap().count(), 1);
+        }
     }
 
     /// The base hash covers path and content, so a file that changed meanwhile stays.

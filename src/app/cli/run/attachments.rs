@@ -17,7 +17,7 @@ use crate::{
         cli::terminal_text::clean_line, server::event_loop::unix_ms, session::place::load_ground,
         settings::options::Options,
     },
-    base::{file_uri, guarded_names::SECRETS, path::AbsPath},
+    base::{file_uri, guarded_names::SECRETS, path::AbsPath, path_text},
     world::{
         disk,
         redaction::{Redactor, Secrets},
@@ -127,6 +127,7 @@ impl AttachmentFolder {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.cwd.join(name),
         };
+        let path = disk::existing_path(path);
         let real = disk::real_path(&path).ok()?;
         // The real path of what is not there is known, too.
         disk::metadata(&real).ok()?;
@@ -179,7 +180,7 @@ impl AttachmentFolder {
         let mut names: Vec<String> = disk::read_real_dir(real)
             .ok()?
             .into_iter()
-            .filter(|it| !matcher.is_ignored(&real.join(&it.name), it.is_dir))
+            .filter(|it| !matcher.is_ignored(&real.join(path_text::from_text(&it.name)), it.is_dir))
             .map(|it| if it.is_dir { it.name + "/" } else { it.name })
             .collect();
         names.sort();
@@ -200,8 +201,9 @@ pub fn read_images(files: &[PathBuf], cwd: &AbsPath) -> Result<Vec<Attachment>, 
     }
     let folder = AttachmentFolder::load(cwd, &Env::from_process());
     let folder = folder.ok_or_else(|| Failure::input("the working folder is gone"))?;
-    let read =
-        |it: &PathBuf| folder.read_media(&it.to_string_lossy()).map_err(|it| Failure::input(format!("--image: {it}")));
+    let read = |it: &PathBuf| {
+        folder.read_media(&path_text::to_text(it)).map_err(|it| Failure::input(format!("--image: {it}")))
+    };
     files.iter().map(read).collect()
 }
 
