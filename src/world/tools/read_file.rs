@@ -157,18 +157,16 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         }
         (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
         (_, Some(file)) => {
-            let output = file_lines(&file.text, (call.start, call.end), &shown)
-                .map(|it| if unsaved { say_unsaved(it) } else { it });
-            Ok(ToolOutput { file_knowledge: seen, ..output? })
+            let mut output = file_lines(&file.text, (call.start, call.end), &shown)?;
+            let notes = [if unsaved { UNSAVED.to_owned() } else { String::new() }, file.note()].concat();
+            output.content.splice(0..0, Some(notes).filter(|it| !it.is_empty()).map(Part::text));
+            Ok(ToolOutput { file_knowledge: seen, ..output })
         }
     }
 }
 
-fn say_unsaved(mut output: ToolOutput) -> ToolOutput {
-    let note = "[The editor has unsaved changes of this file: this is its text, the file on disk is different.]\n";
-    output.content.insert(0, Part::text(note));
-    output
-}
+const UNSAVED: &str =
+    "[The editor has unsaved changes of this file: this is its text, the file on disk is different.]\n";
 
 fn skipped(text: String) -> ToolOutput {
     ToolOutput { summary: Some(text.clone()), ..ToolOutput::text(text) }
@@ -202,13 +200,21 @@ mod tests {
         ground.write("wide.txt", b"\xff\xfeh\0i\0");
         ground.write("latin.txt", b"caf\xe9");
         ground.write("a.bin", b"\0\x01\x02");
-        ground.write("lfs.png", b"version https://git-lfs.github.com/spec/v1\n");
+        let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        ground.write("lfs.png", pointer.as_bytes());
         check(&ground, json!({"file_path": "a.txt"}), "one\ntwo\n");
         check(&ground, json!({"file_path": ground.cwd.join("a.txt").to_string()}), "one\ntwo\n");
         check(&ground, json!({"file_path": "empty"}), "");
         check(&ground, json!({"file_path": "wide.txt"}), "hi");
-        check(&ground, json!({"file_path": "latin.txt"}), "café");
-        check(&ground, json!({"file_path": "lfs.png"}), "version https://git-lfs.github.com/spec/v1\n");
+        check(
+            &ground,
+            json!({"file_path": "latin.txt"}),
+            "[The encoding of this file is unknown. It is shown as Latin-1: signs beyond ASCII may be wrong; leave them \
+             as they are.]\ncafé",
+        );
+        let note = "[This is a Git LFS pointer, not the file: its content of 12345 bytes is not here. `git lfs pull` \
+                    brings it.]\n";
+        check(&ground, json!({"file_path": "lfs.png"}), &format!("{note}{pointer}"));
         check(&ground, json!({"file_path": "a.bin"}), "Cannot display content of binary file: a.bin");
         let ignored = ground.title(&ReadFile, &json!({"file_path": "x.o"}));
         assert!(ignored.ends_with("/x.o' is ignored by configured ignore patterns."), "{ignored}");

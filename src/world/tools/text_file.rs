@@ -19,7 +19,13 @@ use crate::{
 /// Files above this are neither read nor edited.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
 /// How much of a file is looked at to tell text from binary.
-const SNIFFED_BYTES: usize = 64 * 1024;
+pub const SNIFFED_BYTES: usize = 64 * 1024;
+/// Git LFS takes no longer ones.
+const MAX_LFS_POINTER: usize = 1024;
+
+const GUESSED: &str = "[The encoding of this file is unknown. It is shown as Latin-1: signs beyond ASCII may be wrong; \
+                       leave them as they are.]\n";
+const LOSSY: &str = "[Some bytes of this file are no valid text; they are shown as \u{fffd}.]\n";
 
 /// A decoded text file.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,6 +236,21 @@ impl TextFile {
         Self { text, encoding: Encoding::Utf8, bom: false, lossy: false }
     }
 
+    /// What a reader has to know of this text; empty for most.
+    pub fn note(&self) -> String {
+        if let Some(size) = lfs_size(&self.text) {
+            return format!(
+                "[This is a Git LFS pointer, not the file: its content of {size} bytes is not here. `git lfs pull` \
+                 brings it.]\n"
+            );
+        }
+        match self.encoding {
+            Encoding::Unknown => GUESSED.to_owned(),
+            _ if self.lossy => LOSSY.to_owned(),
+            _ => String::new(),
+        }
+    }
+
     /// `text` in this file's encoding, with its mark. `new` is what the edit put into it: into a file whose encoding
     /// nobody knows only ASCII goes, which nearly all encodings have in common, and what stands there already.
     pub fn encode(&self, text: &str, new: &str) -> Result<Vec<u8>, UnknownEncoding> {
@@ -258,6 +279,15 @@ impl TextFile {
         let crlf = self.text.matches("\r\n").count();
         crlf > 0 && crlf * 2 >= self.text.matches('\n').count()
     }
+}
+
+/// How many bytes the file has that a pointer of Git LFS stands for; `None`: it is none.
+fn lfs_size(text: &str) -> Option<u64> {
+    let text =
+        text.strip_prefix("version https://git-lfs.github.com/spec/").filter(|_| text.len() < MAX_LFS_POINTER)?;
+    let value = |key: &str| text.lines().find_map(|it| it.strip_prefix(key));
+    value("oid ")?;
+    value("size ")?.trim().parse().ok()
 }
 
 /// Every CR LF as LF.
@@ -308,6 +338,23 @@ mod tests {
         check(b"\0\0\xfe\xff\0\0\0a", "a", Encoding::Utf32 { big: true });
         check(b"caf\xe9\n", "café\n", Encoding::Unknown);
         check(b"", "", Encoding::Utf8);
+    }
+
+    #[test]
+    fn what_is_odd_is_said() {
+        let note = |bytes: &[u8]| decode(bytes).unwrap().note();
+        let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        assert!(
+            note(pointer.as_bytes()).contains("Git LFS pointer") && note(pointer.as_bytes()).contains("12345 bytes")
+        );
+        for no_pointer in [pointer.replace("size", "sizes"), pointer.replace("oid", "id"), pointer.repeat(20)] {
+            assert_eq!(note(no_pointer.as_bytes()), "", "{no_pointer}");
+        }
+        assert!(note(b"caf\xe9").contains("encoding of this file is unknown"));
+        assert!(note(b"\xb2\xe2\xca\xd4\n").contains("encoding of this file is unknown"));
+        assert!(note("\u{e9}\u{e9}\u{e9}\u{e9}".as_bytes().split_last().unwrap().1).contains("no valid text"));
+        assert_eq!(note("caf\u{e9}".as_bytes()), "");
+        assert_eq!(note(b"\xff\xfea\0"), "");
     }
 
     #[test]
