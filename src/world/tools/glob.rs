@@ -27,6 +27,8 @@ const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
 const MAX_FILES: usize = 100_000;
 const MAX_TEXT_BYTES: usize = 200 * 1024;
 
+const HOW_TO_FIND_ALL: &str = "To look there, name the folder as dir_path, or set respect_git_ignore to false.";
+
 pub struct Glob;
 
 struct Call {
@@ -60,8 +62,11 @@ impl Call {
 
     fn matcher(&self, dir: &AbsPath, pattern: &str) -> Result<GlobSet, ToolError> {
         // `[id].tsx` is a file that frameworks like.
-        let literal = pattern.contains(META) && disk::metadata(&dir.join(pattern)).is_ok();
-        let pattern = if literal { globset::escape(pattern) } else { pattern.to_owned() };
+        let named = disk::existing_path(dir.join(pattern));
+        let literal = pattern.contains(META) && disk::metadata(&named).is_ok();
+        let pattern = disk::composed(pattern);
+        // `escape` leaves the backslash, which is a sign of patterns, too.
+        let pattern = if literal { globset::escape(&pattern).replace('\\', "\\\\") } else { pattern.into_owned() };
         let mut builder = GlobBuilder::new(&pattern);
         let glob = builder.literal_separator(true).case_insensitive(!self.case_sensitive).build();
         // As a set of one: a matcher of its own panics on a pattern that is too large.
@@ -139,7 +144,7 @@ struct FoundFile {
 
 fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let cancel = &ctx.cancel;
-    let (mut found, mut secrets) = (Vec::new(), 0);
+    let (mut found, mut secrets, mut skipped) = (Vec::new(), 0, String::new());
     for (dir, pattern) in &call.places {
         let plan = WalkPlan::new(
             dir.clone(),
@@ -157,7 +162,8 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         // Not a filter: the walk must end when nobody waits for it any more.
         while let Some(entry) = entries.next().filter(|_| !cancel.is_cancelled() && found.len() < MAX_FILES) {
             let real = entry.path();
-            if real.strip_prefix(&plan.start).is_ok_and(|it| matcher.is_match(it)) && folder.has(real) {
+            let form = plan.pattern_form(real);
+            if form.strip_prefix(&plan.start).is_ok_and(|it| matcher.is_match(it)) && folder.has(real) {
                 let file = regular(plan.shown(real));
                 match file.is_some() && plan.is_secret(real) {
                     true => secrets += 1,
@@ -165,12 +171,16 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
                 }
             }
         }
+        // Of several roots, the last one that has something to say.
+        skipped =
+            Some(plan.skipped_note(found.is_empty(), HOW_TO_FIND_ALL)).filter(|it| !it.is_empty()).unwrap_or(skipped);
     }
     walk::check_cancelled(cancel)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64);
     sort(&mut found, now);
     found.dedup_by(|a, b| a.path == b.path);
-    Ok(report(call, &found, &paths::omitted_secrets_note(secrets)))
+    let skipped = if found.is_empty() { skipped } else { String::new() };
+    Ok(report(call, &found, &(skipped + &paths::omitted_secrets_note(secrets))))
 }
 
 /// The folder of the last entry. The walk opens folders by name, and one that was swapped for a link meanwhile would tell
@@ -301,6 +311,20 @@ mod tests {
         check(&ground, json!({"pattern": "../*.rs", "dir_path": "src"}), "a.rs");
     }
 
+    /// Names that look the same, and names that are no text.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn odd_names_are_found() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+        let ground = ground(&["re\u{301}sume\u{301}.txt", "a\u{e9}"]);
+        std::fs::write(ground.cwd.join(OsStr::from_bytes(b"bad\xff.c")), "").unwrap();
+        age(&ground, "re\u{301}sume\u{301}.txt", 48);
+        check(&ground, json!({"pattern": "r\u{e9}sum\u{e9}.*"}), "re\u{301}sume\u{301}.txt");
+        check(&ground, json!({"pattern": "ae\u{301}"}), "a\u{e9}");
+        check(&ground, json!({"pattern": "*.c"}), "bad\\xff.c");
+        check(&ground, json!({"pattern": "bad\\xff.c"}), "bad\\xff.c");
+    }
+
     #[test]
     fn says() {
         let ground = ground(&["a.rs", "dir/b"]);
@@ -310,6 +334,13 @@ mod tests {
             "Found 1 file(s) matching \"*.rs\" within $W, sorted by modification time (newest first):\n$W/a.rs",
         );
         check(json!({"pattern": "*.py"}), "No files found matching pattern \"*.py\" within $W");
+        ground.write(".gitignore", b"*.py");
+        ground.write("node_modules/x.py", b"");
+        check(
+            json!({"pattern": "**/*.py"}),
+            "No files found matching pattern \"**/*.py\" within $W\n(Skipped: folders node_modules; what .gitignore \
+             hides. To look there, name the folder as dir_path, or set respect_git_ignore to false.)",
+        );
         check(json!({"pattern": " "}), "invalid_tool_params: The 'pattern' parameter cannot be empty.");
         check(
             json!({"pattern": format!("{}a{}", "{".repeat(500), "}".repeat(500))}),

@@ -2,6 +2,7 @@
 
 mod report;
 mod search;
+mod utf8_reader;
 
 use std::{
     cell::{Cell, OnceCell},
@@ -27,6 +28,7 @@ use crate::{
         params::{CallArguments, invalid, not_empty},
         paths,
         schema::{self, count, flag, text},
+        skipped::SkippedFiles,
         walk::{self, Excludes, IgnoreRules, WalkPlan},
     },
 };
@@ -36,6 +38,7 @@ const DEFAULT_MATCHES: usize = 100;
 const MOST_MATCHES: usize = 20_000;
 const MOST_CONTEXT: usize = 1000;
 const TIMEOUT: Duration = Duration::from_secs(30);
+const HOW_TO_SEARCH_ALL: &str = "To search there, name the file or folder as dir_path, or set no_ignore.";
 /// Most matches that get context unasked, and how many lines of it.
 const AUTO_CONTEXT: &[(usize, usize)] = &[(1, 50), (3, 15)];
 
@@ -76,6 +79,7 @@ impl Call {
             after: around(after),
             per_file: if names_only { 1 } else { params.count("max_matches_per_file", 1)?.unwrap_or(usize::MAX) },
             total,
+            skipped: SkippedFiles::default(),
         };
         Ok(Self {
             pattern: pattern.to_owned(),
@@ -93,7 +97,7 @@ impl Call {
     fn include(&self, start: &AbsPath) -> Result<Option<Override>, ToolError> {
         let Some(glob) = &self.include else { return Ok(None) };
         let mut builder = OverrideBuilder::new(start);
-        let built = builder.add(glob).and_then(|it| it.build());
+        let built = builder.add(&disk::composed(glob)).and_then(|it| it.build());
         built.map(Some).map_err(|it| invalid(format!("Invalid include_pattern: {it}")))
     }
 }
@@ -165,6 +169,7 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     rules.git &= !call.no_ignore;
     let plan =
         WalkPlan::new(call.dir.clone(), paths::call_real_path_now(&ctx.known.decided_targets, &call.dir)?, ctx, rules)?;
+    call.query.skipped = plan.skipped.clone();
     let include = call.include(&plan.start)?;
     let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };
     let stop = SearchBound { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };
@@ -179,12 +184,16 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let mut found = search::search(&call.query, files, &stop);
     if let Some((_, lines)) = AUTO_CONTEXT.iter().find(|it| (1..=it.0).contains(&found.hits) && call.auto_context) {
         (call.query.before, call.query.after) = (*lines, *lines);
+        // What is skipped was counted.
+        call.query.skipped = SkippedFiles::default();
         let files: Vec<_> = found.files.iter().map(|it| it.path.clone()).collect();
         found = search::SearchResult { cut: found.cut, ..search::search(&call.query, files.into_iter(), &stop) };
     }
     walk::check_cancelled(&ctx.cancel)?;
     let mut output = report::report(&call, &plan, &ctx.cwd, &found);
-    output.content.extend(Some(paths::omitted_secrets_note(secrets.get())).filter(|it| !it.is_empty()).map(Part::text));
+    let notes =
+        plan.skipped_note(found.files.is_empty(), HOW_TO_SEARCH_ALL) + &paths::omitted_secrets_note(secrets.get());
+    output.content.extend(Some(notes).filter(|it| !it.is_empty()).map(Part::text));
     Ok(output)
 }
 

@@ -25,6 +25,7 @@ pub mod replace;
 pub mod save_memory;
 mod schema;
 pub mod shell;
+mod skipped;
 mod snippet;
 #[cfg(test)]
 mod testing;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     base::{
-        content::joined_text,
+        content::{Part, joined_text},
         path::AbsPath,
         text,
         tool::{Access, BaseHash, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
@@ -26,8 +26,9 @@ use crate::{
 
 /// More are counted.
 const MAX_FILES: usize = 50;
-/// Of all texts together. What is over is named.
-const MAX_TEXT: usize = 200 << 10;
+/// Of all texts together. What is over is named; with that it is 64 KiB at most.
+const MAX_TEXT: usize = 62 << 10;
+const MAX_NAMES: usize = 1 << 10;
 const MAX_TITLE: usize = 200;
 
 pub struct ReadManyFiles;
@@ -57,6 +58,8 @@ struct FileSelection {
     /// Those that are named, then those that fit a pattern, by name.
     all: Vec<AbsPath>,
     n_secrets: usize,
+    /// Where no pattern was looked for.
+    skipped: String,
 }
 
 impl FileSelection {
@@ -79,7 +82,7 @@ impl FileSelection {
         if !res.all.is_empty() {
             return Ok(res);
         }
-        let left_out = paths::omitted_secrets_note(res.n_secrets);
+        let left_out = res.skipped + &paths::omitted_secrets_note(res.n_secrets);
         Err(ToolError::new("file_not_found", format!("No file is named by {}.{left_out}", call.include.join(", "))))
     }
 
@@ -89,7 +92,8 @@ impl FileSelection {
         let mut entries = plan.walk("", Excludes::Search).flatten();
         while let Some(entry) = entries.next().filter(|_| !ctx.cancel.is_cancelled()) {
             let is_file = entry.file_type().is_some_and(|it| it.is_file());
-            if !is_file || !fits(entry.path().strip_prefix(root).unwrap_or(entry.path())) {
+            let form = plan.pattern_form(entry.path());
+            if !is_file || !fits(form.strip_prefix(root).unwrap_or(&form)) {
                 continue;
             }
             match plan.is_secret(entry.path()) {
@@ -97,6 +101,7 @@ impl FileSelection {
                 false => self.all.extend(AbsPath::new(entry.path()).filter(|it| !self.all.contains(it))),
             }
         }
+        self.skipped += &plan.skipped_note(true, "To read files of such folders, name them.");
         walk::check_cancelled(&ctx.cancel)
     }
 }
@@ -121,7 +126,7 @@ fn pattern_of(named: &str, ctx: &ToolContext) -> Result<Option<String>, ToolErro
 fn matcher(patterns: &[String]) -> Result<GlobSet, ToolError> {
     let mut set = GlobSet::builder();
     for it in patterns {
-        let glob = GlobBuilder::new(it).literal_separator(true).build();
+        let glob = GlobBuilder::new(&disk::composed(it)).literal_separator(true).build();
         set.add(glob.map_err(|it| invalid(format!("Invalid glob pattern: {it}")))?);
     }
     set.build().map_err(|it| invalid(format!("Invalid glob pattern: {it}")))
@@ -160,19 +165,30 @@ impl Builtin for ReadManyFiles {
         Box::pin(async move {
             let (call, looker) = (Call::parse(args)?, ctx.clone());
             let found = paths::run_blocking(move || FileSelection::of(&call, &looker)).await??;
-            let (mut text, mut rest, mut n_read) = (String::new(), found.all.len().saturating_sub(MAX_FILES), 0);
-            for path in found.all.iter().take(MAX_FILES) {
-                let part = format!("--- {} ---\n\n{}\n\n", path.relative_to(&ctx.cwd), content(path, ctx).await);
-                if n_read > 0 && text.len() + part.len() > MAX_TEXT {
-                    rest += 1;
+            let (mut text, mut rest, mut n_read) = (String::new(), Vec::new(), 0);
+            for (n, path) in found.all.iter().enumerate() {
+                let name = path.relative_to(&ctx.cwd);
+                let part = match n < MAX_FILES {
+                    true => format!("--- {name} ---\n\n{}\n\n", content(path, ctx).await),
+                    false => String::new(),
+                };
+                if part.is_empty() || n_read > 0 && text.len() + part.len() > MAX_TEXT {
+                    rest.push(name);
                     continue;
                 }
-                text.push_str(text::head(&part, MAX_TEXT));
+                text.push_str(&part);
                 n_read += 1;
             }
             text.push_str("--- End of content ---");
-            if rest > 0 {
-                _ = write!(text, "\n({rest} more files are not shown; use narrower patterns)");
+            if !rest.is_empty() {
+                let names = rest.join(", ");
+                let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+                _ = write!(
+                    text,
+                    "\n({} more files are not shown: {}{more}. Read them in calls of their own, or use narrower patterns)",
+                    rest.len(),
+                    text::head(&names, MAX_NAMES)
+                );
             }
             text.push_str(&paths::omitted_secrets_note(found.n_secrets));
             let summary = Some(format!("Read {n_read} file(s)"));
@@ -189,7 +205,11 @@ async fn content(path: &AbsPath, ctx: &ToolContext) -> String {
         match loaded.bytes.as_deref().map(text_file::decode) {
             None => Err(ToolError::new("file_not_found", "There is no such file.")),
             Some(None) => Err(ToolError::new("read_content_failure", "It is no text file.")),
-            Some(Some(file)) => file_lines(&file.text, (None, None), &shown),
+            Some(Some(file)) => {
+                let mut output = file_lines(&file.text, (None, None), &shown)?;
+                output.content.insert(0, Part::text(file.note()));
+                Ok(output)
+            }
         }
     };
     match read.await {
@@ -244,7 +264,11 @@ mod tests {
 
     #[test]
     fn what_is_not_read_is_said() {
-        check(json!({"include": ["*.c"]}), "file_not_found: No file is named by *.c.");
+        check(
+            json!({"include": ["*.c"]}),
+            "file_not_found: No file is named by *.c.\n(Skipped: what .gitignore hides. To read files of such folders, \
+             name them.)",
+        );
         check(
             json!({"include": ["../outside/*"]}),
             "invalid_tool_params: ../outside/*: a pattern is relative to the workspace; name files elsewhere",
@@ -279,6 +303,12 @@ mod tests {
         let ground = ToolFixture::new(&[]);
         (0..60).for_each(|n| ground.write(&format!("{n:02}.txt"), "x".repeat(20 << 10).as_bytes()));
         let text = ground.result_text(&ReadManyFiles, &json!({"include": ["*.txt"]}));
-        assert!(text.len() < (210 << 10) && text.ends_with("use narrower patterns)"), "{}", text.len());
+        assert!(text.len() <= 64 << 10 && text.ends_with("use narrower patterns)"), "{}", text.len());
+        let rest = text.rsplit_once(" more files are not shown: ").unwrap().1;
+        assert!((10..60).all(|n| text.contains(&format!("--- {n}.txt ---")) != rest.contains(&format!("{n}.txt"))));
+        // One that is too long by itself is begun, and goes on elsewhere.
+        ground.write("00.txt", "0123456789\n".repeat(1 << 20).as_bytes());
+        let text = ground.result_text(&ReadManyFiles, &json!({"include": ["*.txt"]}));
+        assert!(text.len() <= 64 << 10 && text.contains("use start_line: 2001."), "{}", text.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Directory walk: sorted, with ignore files, and without following symlinks.
 
-use std::{io, path::Path};
+use std::{borrow::Cow, io, path::Path};
 
 use ignore::{
     Walk, WalkBuilder,
@@ -10,12 +10,13 @@ use ignore::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::{guarded_names::SECRETS, path::AbsPath, tool::ToolError},
+    base::{guarded_names::SECRETS, path::AbsPath, path_text, tool::ToolError},
     world::{
         disk,
         tools::{
             ToolContext, ToolSettings,
             params::{CallArguments, invalid},
+            skipped::{SkipReason, SkippedFiles},
         },
     },
 };
@@ -109,6 +110,8 @@ pub struct WalkPlan {
     is_approved_secret: bool,
     /// Folders and files below the start that commands do not see.
     masked: Vec<AbsPath>,
+    /// By this walk, and by those who look at what it finds.
+    pub skipped: SkippedFiles,
 }
 
 impl WalkPlan {
@@ -128,13 +131,15 @@ impl WalkPlan {
         let asked = SECRETS.find(start.as_path()).is_some();
         let below = ctx.known.protected.masked.iter().filter(|it| it.is_within(&start) && **it != start);
         let masked = below.cloned().collect();
-        Ok(Self { shown, start, top, rules, is_dir, is_approved_secret: asked, masked })
+        let skipped = SkippedFiles::default();
+        Ok(Self { shown, start, top, rules, is_dir, is_approved_secret: asked, masked, skipped })
     }
 
     /// All of a folder, by its real path, for a list of its files. No call asks for it, and so for nothing secret.
     pub fn of_folder(start: AbsPath, rules: IgnoreRules) -> Self {
         let (shown, top) = (start.clone(), start.clone());
-        Self { shown, start, top, rules, is_dir: true, is_approved_secret: false, masked: Vec::new() }
+        let (masked, skipped) = (Vec::new(), SkippedFiles::default());
+        Self { shown, start, top, rules, is_dir: true, is_approved_secret: false, masked, skipped }
     }
 
     /// Everything below `start/prefix`, parents before children, siblings by name.
@@ -155,7 +160,7 @@ impl WalkPlan {
         for name in self.rules.names() {
             builder.add_custom_ignore_filename(name);
         }
-        let rules = self.rules.clone();
+        let (rules, skipped) = (self.rules.clone(), self.skipped.clone());
         builder.filter_entry(move |entry| {
             let path = entry.path();
             let is_dir = entry.file_type().is_some_and(|it| it.is_dir());
@@ -164,10 +169,36 @@ impl WalkPlan {
                 false if !path.starts_with(&goal) && !goal.as_path().starts_with(path) => false,
                 // The walk would read whatever is there, and wait for a pipe for ever.
                 false if is_dir && AbsPath::new(path).is_none_or(|it| unreadable(&it, &rules).is_some()) => false,
-                false => !is_excluded(path, is_dir, excludes),
+                false if is_excluded(path, is_dir, excludes) => {
+                    skipped.add_folder(path, !is_excluded(path, is_dir, Excludes::Core));
+                    false
+                }
+                false => true,
             }
         });
         builder.build()
+    }
+
+    /// What this walk and the search in it passed over, as [`SkippedFiles::note`] says it. Blocks.
+    pub fn skipped_note(&self, is_miss: bool, how: &str) -> String {
+        let of_git = self.rules.git.then_some(".gitignore");
+        let obeyed = of_git.into_iter().chain(self.rules.names()).filter(|_| is_miss && self.is_dir);
+        for name in obeyed {
+            if [&self.top, &self.start].iter().any(|it| disk::path_exists(&it.join(name))) {
+                self.skipped.add(SkipReason::Ignored { by: name.to_owned() });
+            }
+        }
+        self.skipped.note(is_miss, how)
+    }
+
+    /// A path of this walk as patterns see it: names that look the same match the same.
+    pub fn pattern_form<'a>(&self, real: &'a Path) -> Cow<'a, Path> {
+        let below = real.strip_prefix(&self.start).unwrap_or(real);
+        match below.to_str() {
+            Some(it) if it.is_ascii() => real.into(),
+            Some(it) => self.start.as_path().join(&*disk::composed(it)).into(),
+            None => self.start.as_path().join(&*path_text::to_text(below)).into(),
+        }
     }
 
     /// Whether a path of this walk is one of secrets that nobody named: such files are not read and not told. Of a start

@@ -10,7 +10,7 @@ use std::{
 
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::RegexMatcher;
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::overrides::Override;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,12 @@ use crate::{
     base::{path::AbsPath, text::head},
     world::{
         disk,
-        tools::walk::{Excludes, WalkPlan},
+        tools::{
+            grep_search::utf8_reader::Utf8Reader,
+            skipped::{SkipReason, SkippedFiles},
+            text_file::{self, Encoding, MAX_BYTES, SNIFFED_BYTES},
+            walk::{Excludes, WalkPlan},
+        },
     },
 };
 
@@ -40,6 +45,7 @@ pub struct SearchQuery {
     pub after: usize,
     pub per_file: usize,
     pub total: usize,
+    pub skipped: SkippedFiles,
 }
 
 /// The bounds of a search.
@@ -94,19 +100,20 @@ pub fn files<'a>(
 ) -> impl Iterator<Item = PathBuf> + 'a {
     let named = !plan.is_dir;
     let is_noise = move |path: &Path| {
-        let extension = path.extension().and_then(|it| it.to_str());
-        excludes == Excludes::Search && extension.is_some_and(|it| NOISE.contains(&it))
+        let extension = path.extension().and_then(|it| it.to_str()).filter(|_| excludes == Excludes::Search);
+        let ending = NOISE.iter().find(|it| extension == Some(**it));
+        ending.map(|it| plan.skipped.add(SkipReason::Ending(it))).is_some()
     };
     plan.walk("", excludes)
         .take_while(|_| !stop.is_reached())
-        .flatten()
+        .filter_map(|it| it.map_err(|_| plan.skipped.add(SkipReason::Unreadable)).ok())
         .filter(move |it| {
             let path = it.path();
             it.file_type().is_some_and(|it| it.is_file())
                 && path.starts_with(&plan.start)
                 && match include {
                     _ if named => true,
-                    Some(include) => include.matched(path, false).is_whitelist(),
+                    Some(include) => include.matched(plan.pattern_form(path), false).is_whitelist(),
                     None => !is_noise(path),
                 }
         })
@@ -179,15 +186,49 @@ fn search_file(
     stop: &SearchBound,
 ) -> Option<FileHits> {
     let most = query.per_file.min(most);
-    let mut sink = SearchHits { query, stop, most, hits: 0, last: 0, lines: Vec::new() };
-    // A file that cannot be read, or turns out to be binary, has what was found before.
-    let file = AbsPath::new(path).and_then(|it| disk::open_real(&it).ok())?;
-    _ = searcher.search_file(&query.matcher, &file, &mut sink);
+    let mut sink = SearchHits { query, stop, most, hits: 0, last: 0, is_binary: false, lines: Vec::new() };
+    let real = AbsPath::new(path)?;
+    let Ok(file) = disk::open_real(&real) else {
+        query.skipped.add(SkipReason::Unreadable);
+        return None;
+    };
+    // A file that cannot be read to its end, or turns out to be binary, has what was found before.
+    let mut reader = Utf8Reader::new(&file);
+    _ = searcher.search_reader(&query.matcher, &mut reader, &mut sink);
+    if reader.is_odd {
+        sink.clear();
+        search_decoded(searcher, &real, &mut sink);
+    }
+    if sink.is_binary {
+        query.skipped.add(SkipReason::Binary);
+    }
     let mut res = FileHits { path: path.to_owned(), hits: sink.hits, lines: sink.lines };
     if query.exclude.is_some() {
         drop_strays(&mut res.lines, query.before as u64, query.after as u64);
     }
     (res.hits > 0).then_some(res)
+}
+
+/// In text that is no UTF-8, as `read_file` shows it.
+fn search_decoded(searcher: &mut Searcher, real: &AbsPath, sink: &mut SearchHits<'_>) {
+    let matcher = &sink.query.matcher;
+    let read = |max: u64| disk::read_real_head(real, max).unwrap_or_default();
+    // Pictures and the like are not read whole.
+    if text_file::decode(&read(SNIFFED_BYTES as u64)).is_none() {
+        sink.is_binary = true;
+        return;
+    }
+    let bytes = read(MAX_BYTES + 1);
+    match text_file::decode(&bytes).filter(|_| bytes.len() as u64 <= MAX_BYTES) {
+        Some(file) => {
+            _ = searcher.search_slice(matcher, file.text.as_bytes(), &mut *sink);
+            if file.encoding == Encoding::Unknown {
+                sink.query.skipped.add(SkipReason::UnknownEncoding { is_hit: sink.hits > 0 });
+            }
+        }
+        // Too much to decode: what is ASCII in it is found.
+        None => _ = disk::open_real(real).and_then(|it| searcher.search_file(matcher, &it, &mut *sink)),
+    }
 }
 
 /// Cuts a file's hits to `most`. Those above it that are near enough stay as context.
@@ -219,10 +260,17 @@ struct SearchHits<'a> {
     hits: usize,
     /// The number of the last line that counted.
     last: u64,
+    is_binary: bool,
     lines: Vec<MatchedLine>,
 }
 
 impl SearchHits<'_> {
+    /// For another look at the same file.
+    fn clear(&mut self) {
+        (self.hits, self.last, self.is_binary) = (0, 0, false);
+        self.lines.clear();
+    }
+
     /// Whether there are enough hits, and the last one's context is over.
     fn is_past(&self, number: Option<u64>) -> bool {
         self.hits == self.most && number.unwrap_or_default() > self.last + self.query.after as u64
@@ -259,6 +307,11 @@ impl Sink for SearchHits<'_> {
             self.push(it.line_number(), it.bytes(), !excluded);
         }
         Ok(self.hits < self.most || self.query.after > 0)
+    }
+
+    fn finish(&mut self, _searcher: &Searcher, it: &SinkFinish) -> Result<(), io::Error> {
+        self.is_binary |= it.binary_byte_offset().is_some();
+        Ok(())
     }
 
     fn context(&mut self, _searcher: &Searcher, it: &SinkContext<'_>) -> Result<bool, io::Error> {
