@@ -111,6 +111,15 @@ test("a difference is the shortest", () => {
   );
 });
 
+test("tabs have an arrow where the indentation changed", () => {
+  const texts = (before: string, after: string): string[] =>
+    diffView("/w/Makefile", before, after).hunks.flatMap((hunk) => hunk.rows.map((row) => row.text));
+  assert.deepEqual(texts("all:\n\tgcc a\n", "all:\n    gcc a\n"), ["all:", "→\tgcc a", "    gcc a"]);
+  assert.deepEqual(texts("\ta\n", "\t\ta\n"), ["→\ta", "→\t→\ta"]);
+  assert.deepEqual(texts("\ta\n", "\tb\n"), ["\ta", "\tb"]);
+  assert.deepEqual(texts("a\n", "a\n\tb\n"), ["a", "\tb"]);
+});
+
 test("hunks have three lines around changes, and their numbers", () => {
   const before = Array.from({ length: 30 }, (_, line) => `${line + 1}\n`).join("");
   const after = before.replace("10\n", "ten\n").replace("25\n", "");

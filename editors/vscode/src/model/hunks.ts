@@ -134,9 +134,40 @@ export function unifiedDiff(before: string, after: string, most: number): string
   return (lines.length > most ? [...lines.slice(0, most), "…"] : lines).join("\n");
 }
 
+const indentation = (text: string): string => /^[ \t]*/.exec(text)![0];
+
+/** The rows, with an arrow at each tab that lines begin with, where lines that come begin otherwise than those that go. */
+export function withTabsShown(rows: DiffRow[]): DiffRow[] {
+  const shown = [...rows];
+  for (let from = 0; from < rows.length; from++) {
+    let to = from;
+    while (to < rows.length && rows[to]!.kind !== "same") {
+      to++;
+    }
+    const indents = (kind: DiffRow["kind"]): Set<string> =>
+      new Set(
+        rows
+          .slice(from, to)
+          .filter((row) => row.kind === kind && row.text.trim() !== "")
+          .map((row) => indentation(row.text)),
+      );
+    const [removed, added] = [indents("removed"), indents("added")];
+    const isChanged = [...removed].some((it) => !added.has(it)) || [...added].some((it) => !removed.has(it));
+    if (removed.size > 0 && added.size > 0 && isChanged) {
+      for (let at = from; at < to; at++) {
+        const { kind, text } = rows[at]!;
+        const indent = indentation(text);
+        shown[at] = { kind, text: indent.replaceAll("\t", "→\t") + text.slice(indent.length) };
+      }
+    }
+    from = to;
+  }
+  return shown;
+}
+
 /** What a card shows of a change. */
 export function diffView(path: string, before: string, after: string): DiffView {
-  const rows = diffRows(before, after);
+  const rows = withTabsShown(diffRows(before, after));
   let left = MOST_ROWS;
   const shown: Hunk[] = [];
   for (const hunk of hunks(rows)) {

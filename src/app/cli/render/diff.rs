@@ -1,5 +1,7 @@
 //! Changes of a file as a unified diff: hunks with line numbers, and the changed words of a line emphasised.
 
+use std::{borrow::Cow, collections::BTreeSet};
+
 use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, capture_diff_slices, diff_ratio, group_diff_ops};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -23,6 +25,8 @@ const BESIDE_COLUMNS: usize = 116;
 /// Wider is no terminal: a stream has lines without an end, and no place in their middle.
 const MAX_COLUMNS: usize = 2_000;
 const BESIDE_EDGE: &str = " │ ";
+/// A tab where it has to be told from blanks; as wide as else.
+const TAB: &str = "→   ";
 /// Least share of a line that stays, so that its changed words are worth to be looked for.
 const MIN_ALIKE: f32 = 0.4;
 
@@ -101,8 +105,8 @@ fn compare(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
 enum Row<'a> {
     /// Lines of the file are left out here.
     Gap,
-    /// `words` are the parts of the text, with whether they changed.
-    Change { tag: ChangeTag, number: usize, words: Vec<(&'a str, bool)> },
+    /// `words` are the parts of the text, with whether they changed; `has_tabs_shown`: its indentation did.
+    Change { tag: ChangeTag, number: usize, words: Vec<(&'a str, bool)>, has_tabs_shown: bool },
     /// A line that stays, with its number before and now.
     Same { before: usize, now: usize, text: &'a str },
 }
@@ -130,20 +134,32 @@ fn rows<'a>(ops: &[DiffOp], old: &[&'a str], new: &[&'a str], limit: usize) -> V
             let is_compared = before.len() == after.len() && res.len() < limit;
             let (removed, added) =
                 if is_compared { changed_words(before, after) } else { (whole(before), whole(after)) };
-            add_rows(ChangeTag::Delete, from.start, removed.into_iter(), &mut res);
-            add_rows(ChangeTag::Insert, to.start, added.into_iter(), &mut res);
+            let is_shown = is_reindented(before, after);
+            add_rows((ChangeTag::Delete, is_shown), from.start, removed.into_iter(), &mut res);
+            add_rows((ChangeTag::Insert, is_shown), to.start, added.into_iter(), &mut res);
         }
     }
     res
 }
 
 fn add_rows<'a>(
-    tag: ChangeTag,
+    (tag, has_tabs_shown): (ChangeTag, bool),
     start: usize,
     lines: impl Iterator<Item = Vec<(&'a str, bool)>>,
     out: &mut Vec<Row<'a>>,
 ) {
-    out.extend(lines.enumerate().map(|(i, words)| Row::Change { tag, number: start + i + 1, words }));
+    out.extend(lines.enumerate().map(|(i, words)| Row::Change { tag, number: start + i + 1, words, has_tabs_shown }));
+}
+
+/// Whether tabs are among what lines begin with, and other lines that come begin otherwise than those that go.
+fn is_reindented(before: &[&str], after: &[&str]) -> bool {
+    let indents = |lines: &[&str]| -> BTreeSet<String> {
+        let lines = lines.iter().filter(|it| !it.trim().is_empty());
+        lines.map(|it| it.chars().take_while(|it| matches!(it, ' ' | '\t')).collect()).collect()
+    };
+    let (before, after) = (indents(before), indents(after));
+    let has_tab = before.iter().chain(&after).any(|it| it.contains('\t'));
+    has_tab && !before.is_empty() && !after.is_empty() && before != after
 }
 
 type Words<'a> = Vec<(&'a str, bool)>;
@@ -194,7 +210,9 @@ impl Painter {
             Some(Row::Same { now, text, .. }) => {
                 out.extend(self.line(ChangeTag::Equal, *now, &[(*text, false)], self.width))
             }
-            Some(Row::Change { tag, number, words }) => out.extend(self.line(*tag, *number, words, self.width)),
+            Some(Row::Change { tag, number, words, has_tabs_shown }) => {
+                out.extend(self.line(*tag, *number, &with_tabs(words, *has_tabs_shown), self.width));
+            }
             None => (),
         }
         1
@@ -226,7 +244,9 @@ impl Painter {
         let added = of(ChangeTag::Insert, removed);
         for at in 0..removed.max(added) {
             let mut cell = |place: Option<usize>| match place.and_then(|it| rows.get(it)) {
-                Some(Row::Change { tag, number, words }) => self.line(*tag, *number, words, width),
+                Some(Row::Change { tag, number, words, has_tabs_shown }) => {
+                    self.line(*tag, *number, &with_tabs(words, *has_tabs_shown), width)
+                }
                 _ => Vec::new(),
             };
             let left = cell((at < removed).then_some(at));
@@ -240,7 +260,7 @@ impl Painter {
         Line::new(&format!("{:>1$}", "⋮", self.digits), Style::DIM)
     }
 
-    fn line(&mut self, tag: ChangeTag, number: usize, words: &[(&str, bool)], width: usize) -> Vec<Line> {
+    fn line<T: AsRef<str>>(&mut self, tag: ChangeTag, number: usize, words: &[(T, bool)], width: usize) -> Vec<Line> {
         let (sign, style) = match tag {
             ChangeTag::Equal => (' ', Style::PLAIN),
             ChangeTag::Delete => ('-', Style::color(Color::Red)),
@@ -250,13 +270,30 @@ impl Painter {
         line.push(&format!("{sign} "), style);
         match &mut self.code {
             Some(code) => {
-                let text: String = words.iter().map(|it| it.0).collect();
+                let text: String = words.iter().map(|it| it.0.as_ref()).collect();
                 line.spans.extend(code.line(text.trim_end_matches(['\n', '\r'])).spans);
             }
             None => add_words(words, tag, style, &mut line),
         }
         wrap(&line, width, &" ".repeat(self.digits + 3))
     }
+}
+
+/// The words, with the tabs that the line begins with drawn if that is wanted.
+fn with_tabs<'a>(words: &[(&'a str, bool)], is_shown: bool) -> Vec<(Cow<'a, str>, bool)> {
+    let mut is_indent = is_shown;
+    let mut drawn = |word: &'a str| {
+        let text = word.trim_start_matches([' ', '\t']);
+        let (indent, text) = word.split_at(word.len() - text.len());
+        let res = if is_indent && indent.contains('\t') {
+            Cow::Owned(indent.replace('\t', TAB) + text)
+        } else {
+            Cow::Borrowed(word)
+        };
+        is_indent &= text.is_empty();
+        res
+    };
+    words.iter().map(|(word, is_changed)| (drawn(word), *is_changed)).collect()
 }
 
 /// Two cells as rows of one table.
@@ -275,14 +312,14 @@ fn beside(left: Vec<Line>, right: Vec<Line>, width: usize) -> Vec<Line> {
     res
 }
 
-fn add_words(words: &[(&str, bool)], tag: ChangeTag, style: Style, line: &mut Line) {
+fn add_words<T: AsRef<str>>(words: &[(T, bool)], tag: ChangeTag, style: Style, line: &mut Line) {
     for (word, is_changed) in words {
         let style = if *is_changed { Style { bold: true, underline: true, ..style } } else { style };
-        let span = Span::new(word.trim_end_matches(['\n', '\r']), style);
+        let span = Span::new(word.as_ref().trim_end_matches(['\n', '\r']), style);
         line.append(span.text(), &span);
     }
     // Else two lines that differ in this alone look alike.
-    let text = words.last().map_or("", |it| it.0);
+    let text = words.last().map_or("", |it| it.0.as_ref());
     let mark = match text {
         _ if tag == ChangeTag::Equal => "",
         it if it.ends_with("\r\n") => "␍",
@@ -346,6 +383,23 @@ mod tests {
         }
         write!(res, "== colors\n{}", colored.replace("\u{1b}[0m", "⟧").replace("\u{1b}[", "⟦")).unwrap();
         expect_file!["diff.txt"].assert_eq(&res);
+    }
+
+    /// A line of tabs and one of blanks else look alike.
+    #[test]
+    fn tabs_are_drawn_where_the_indentation_changed() {
+        let check = |old: &str, new: &str, width: usize, expected: &[&str]| {
+            let lines = diff("Makefile", Some(old), new, None, width).lines;
+            assert_eq!(lines.iter().map(Line::text).collect::<Vec<_>>(), expected);
+        };
+        let blanks = "all:\n    clang a\n";
+        check("all:\n\tgcc a\n", blanks, 80, &["1   all:", "2 - →   gcc a", "2 +     clang a"]);
+        check("\tif a:\n", "\t\tif a:\n", 80, &["1 - →   if a:", "1 + →   →   if a:"]);
+        check("\tgcc a\n", "\tclang a\n", 80, &["1 -     gcc a", "1 +     clang a"]);
+        check("  a\n", "    a\n", 80, &["1 -   a", "1 +     a"]);
+        check("a\n", "a\n\tb\n", 80, &["1   a", "2 +     b"]);
+        let beside = diff("a", Some("\ta\n"), "    a\n", None, 120).lines.iter().map(Line::text).collect::<String>();
+        assert!(beside.starts_with("1 - →   a") && beside.ends_with("│ 1 +     a"), "{beside}");
     }
 
     #[test]
