@@ -255,10 +255,12 @@ impl SessionView {
     fn show_result(&mut self, id: &CallId, response: &EventKind, way: Playback, lines: &mut Vec<u8>) {
         let EventKind::ToolResponse { content, display, summary, error, data, .. } = response else { return };
         let shown = self.calls.remove(id).unwrap_or_default();
-        let content = match shown.terminal(id) {
+        let mut content = match shown.terminal(id) {
             Some(terminal) => terminal_result(terminal, summary.as_deref(), error.as_ref()),
             None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), shown.so_far()),
         };
+        // Of an edit that was made otherwise than it was asked for.
+        content.extend(data.get("editNote").and_then(Value::as_str).map(tool_calls::text_content));
         let is_cancelled = error.as_ref().is_some_and(|it| it.kind == "cancelled");
         let raw_output = tool_calls::limit_raw(data);
         let end = CallEnd { completed: error.is_none(), is_cancelled, content, raw_output };

@@ -31,8 +31,8 @@ pub struct TextChange {
     pub unsaved: bool,
     /// The rest of the file stays as it is, whether the model knows it or not.
     pub is_partial: bool,
-    /// The lines that were found although the model's text is not exactly there.
-    pub fuzzy_lines: Option<String>,
+    /// What was done beyond what was asked for, in one sentence for the person.
+    pub note: Option<String>,
 }
 
 const UNSAVED: &str =
@@ -98,7 +98,7 @@ impl TextChange {
             display: Some(self.display()),
             summary: Some(done),
             file_knowledge: seen,
-            data: self.fuzzy_lines.map_or(Value::Null, |it| json!({ "fuzzyLines": it })),
+            data: self.note.map_or(Value::Null, |it| json!({ "editNote": it })),
             ..ToolOutput::text(text)
         })
     }

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod change;
+mod edit_rule;
 pub mod exit_plan_mode;
 mod fact_arguments;
 mod file_lines;

@@ -53,6 +53,12 @@ impl<'a> CallArguments<'a> {
         items.iter().map(|it| it.as_str().ok_or_else(|| wrong(name, "array of strings"))).collect()
     }
 
+    pub fn objects(&self, name: &str) -> Result<Vec<Self>, ToolError> {
+        let Some(it) = self.get(name) else { return Ok(Vec::new()) };
+        let items = it.as_array().ok_or_else(|| wrong(name, "array"))?;
+        items.iter().map(|it| it.as_object().map(Self).ok_or_else(|| wrong(name, "array of objects"))).collect()
+    }
+
     pub fn object(&self, name: &str) -> Result<Option<Self>, ToolError> {
         self.get(name).map(|it| it.as_object().map(Self).ok_or_else(|| wrong(name, "object"))).transpose()
     }

@@ -1,74 +1,30 @@
-//! The tool `replace`: replaces text in a file, exactly or by a lenient strategy.
+//! The tool `replace`: replaces text in a file by the rule of `edit_rule`.
 
-mod fuzzy;
-mod lines;
+mod arguments;
 mod nearest;
-mod query;
-mod strategies;
+mod refusals;
 
 use std::fmt::Write;
 
-use serde_json::Value;
-use tokio_util::sync::CancellationToken;
+use serde_json::{Value, json};
 
 use crate::{
     base::{
         path::AbsPath,
-        text::first_line,
         tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::tools::{
         Builtin, Task, ToolContext,
         change::TextChange,
-        params::{CallArguments, invalid},
-        paths, placeholder,
-        replace::{lines::Edit, query::ReplaceQuery, strategies::STRATEGIES},
+        edit_rule::{self, Lines, Match, Replacement},
+        paths,
+        replace::arguments::ReplaceCall,
         schema::{self, flag, text},
         text_file::{self, LoadedFile, TextFile},
     },
 };
 
-const TITLE_CHARS: usize = 30;
-/// How many places of an ambiguous text are named.
-const MAX_PLACES: usize = 20;
-
 pub struct Replace;
-
-#[derive(Clone)]
-struct Call {
-    path: AbsPath,
-    /// With LF only, as everything that is compared.
-    old: String,
-    new: String,
-    all: bool,
-}
-
-impl Call {
-    fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = CallArguments::of(args)?;
-        let path = params.path("file_path", ctx)?;
-        let (old, new) = (params.text("old_string")?, params.text("new_string")?);
-        params.opt_text("instruction")?;
-        let all = params.flag("allow_multiple")?.unwrap_or(false);
-        if placeholder::has_placeholder(new, old) {
-            return Err(invalid(
-                "`new_string` contains an omission placeholder (for example 'rest of methods ...'). Provide exact \
-                 literal replacement text.",
-            ));
-        }
-        Ok(Self { path, old: text_file::to_lf(old).into_owned(), new: text_file::to_lf(new).into_owned(), all })
-    }
-
-    fn title(&self, cwd: &AbsPath) -> String {
-        let path = self.path.relative_to(cwd);
-        match self.old.is_empty() {
-            true => format!("Create {path}"),
-            false => {
-                format!("{path}: {} => {}", first_line(&self.old, TITLE_CHARS), first_line(&self.new, TITLE_CHARS))
-            }
-        }
-    }
-}
 
 impl Builtin for Replace {
     fn spec(&self) -> ToolSpec {
@@ -81,13 +37,14 @@ impl Builtin for Replace {
             kind: ToolKind::Edit,
             traits: ToolTraits::EDITS,
             parameters: schema::object(
-                &["file_path", "old_string", "new_string"],
+                &["file_path"],
                 [
                     ("file_path", text("Path of the file.")),
                     ("instruction", text("What the change is for.")),
                     ("old_string", text("Literal text to replace, unescaped.")),
                     ("new_string", text("Literal text to put there, complete.")),
                     ("allow_multiple", flag("Replace every occurrence.")),
+                    ("edits", edits_schema()),
                 ],
             ),
         }
@@ -95,7 +52,7 @@ impl Builtin for Replace {
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
-            let call = Call::parse(args, ctx)?;
+            let call = ReplaceCall::parse(args, ctx)?;
             let paths = paths::content_targets(ctx, &call.path, Access::Write, None).await?;
             Ok(Targets { title: call.title(&ctx.cwd), paths, ..Targets::default() })
         })
@@ -113,148 +70,141 @@ impl Builtin for Replace {
     }
 }
 
+fn edits_schema() -> Value {
+    let item = schema::object(
+        &["old_string", "new_string"],
+        ["old_string", "new_string"].map(|it| (it, json!({"type": "string"}))),
+    );
+    json!({
+        "type": "array",
+        "items": *item,
+        "description": "Several edits in order, all or none, instead of old_string and new_string.",
+    })
+}
+
 /// The change, and what to say once it is made.
 async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<(TextChange, String), ToolError> {
-    let call = Call::parse(args, ctx)?;
+    let call = ReplaceCall::parse(args, ctx)?;
     let loaded = text_file::load(ctx, &call.path).await?;
     text_file::check_base(&call.path, base, &loaded)?;
     let path = &call.path;
+    if let Some(content) = call.creation() {
+        return creation(path, content, loaded);
+    }
     if loaded.bytes.is_none() {
-        if call.old.is_empty() {
-            return creation(call, loaded.real);
-        }
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         let mut error = paths::run_blocking(move || paths::not_found_error(&path, &cwd)).await?;
         let advice = " Cannot apply edit. Use an empty old_string to create a new file.";
         error.for_model = Some(error.message.clone() + advice);
         return Err(error);
     }
-    if call.old.is_empty() {
+    // Large files take a while.
+    let (change, done, by) = paths::run_blocking(move || edit(&call, &loaded)).await??;
+    // For telemetry: the span of the call, where it is one.
+    tracing::Span::current().record("castor.edit.strategy", strategy(by));
+    Ok((change, done))
+}
+
+fn creation(path: &AbsPath, content: &str, loaded: LoadedFile) -> Result<(TextChange, String), ToolError> {
+    if loaded.bytes.is_some() {
         let for_model = format!("Failed to edit. Attempted to create a file that already exists: {path}");
         let for_person = format!("The file exists already: {path}");
         return Err(ToolError::new("attempt_to_create_existing_file", for_person).with_model_text(for_model));
     }
-    let cancel = ctx.cancel.clone();
-    // Fuzzy matching may take a while.
-    let (change, done, strategy) = paths::run_blocking(move || edit(&call, &loaded, &cancel)).await??;
-    // For telemetry: the span of the call, where it is one.
-    tracing::Span::current().record("castor.edit.strategy", strategy);
-    Ok((change, done))
-}
-
-fn creation(call: Call, real: AbsPath) -> Result<(TextChange, String), ToolError> {
-    let done = format!("Created new file: {} with provided content.", call.path);
-    let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
-    let base = BaseHash(None);
+    let done = format!("Created new file: {path} with provided content.");
     let change = TextChange {
-        path: call.path,
-        real,
+        path: path.clone(),
+        real: loaded.real,
         before: None,
-        after,
-        bytes,
-        base,
+        after: content.into(),
+        bytes: content.as_bytes().to_vec(),
+        base: BaseHash(None),
         unsaved: false,
         is_partial: false,
-        fuzzy_lines: None,
+        note: None,
     };
     Ok((change.check_marks()?, done))
 }
 
-/// The change, what to say once it is made, and how its place was found.
-type FoundEdit = (TextChange, String, &'static str);
-
-fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<FoundEdit, ToolError> {
+fn edit(call: &ReplaceCall, loaded: &LoadedFile) -> Result<(TextChange, String, Match), ToolError> {
     let path = &call.path;
     let unfit = |why: &str| ToolError::new("edit_preparation_failure", format!("Failed to edit {path}: {why}."));
     let file = loaded.bytes.as_deref().and_then(text_file::decode).ok_or_else(|| unfit("it is a binary file"))?;
     if file.lossy {
         return Err(unfit("it has bytes that are not text, which an edit would destroy"));
     }
-    if call.old == call.new {
-        let why = format!("No changes to apply. The old_string and new_string are identical in file: {path}");
-        return Err(no_change(path, why));
+    let mut made = EditsMade { text: file.text.clone(), count: 0, by: Match::Exact, lines: Vec::new() };
+    for (n, it) in call.replacements().enumerate() {
+        made.add(path, it).map_err(|it| refusals::of_several(it, n + 1, call.edits.len()))?;
     }
-    let text = text_file::to_lf(&file.text);
-    let query = ReplaceQuery::new(&text, &call.old, &call.new, cancel);
-    let (strategy, edits) = find(&query);
-    check_count(call, &query, &edits)?;
-    let after = lines::apply(&file.text, &edits, file.is_crlf());
+    let after = made.text.as_str();
     if after == file.text {
-        let why = format!("No changes to apply. The new content is identical to the current content in file: {path}");
-        return Err(no_change(path, why));
+        return Err(refusals::no_change(path, "The new content is identical to the current content in"));
     }
-    let mut done = format!("Successfully modified file: {path} ({} replacements).", edits.len());
-    let fuzzy_lines = (strategy == "fuzzy").then(|| places(&query, &edits, true));
-    if let Some(lines) = &fuzzy_lines {
-        _ = write!(done, " Applied fuzzy match at lines {lines}.");
+    let mut done = format!("Successfully modified file: {path} ({} replacements).", made.count);
+    let note = made.note();
+    if let Some(it) = &note {
+        _ = write!(done, " {it}");
     }
-    let bytes_after = file.encode(&after, &call.new).map_err(|it| unfit(&it.to_string()))?;
-    let TextFile { text: before, .. } = file;
+    let new: String = call.edits.iter().map(|it| it.new.as_str()).collect();
+    let bytes = file.encode(after, &new).map_err(|it| unfit(&it.to_string()))?;
     let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
-    let (before, after) = (Some(before.into()), after.into());
-    let change = TextChange {
-        path: path.clone(),
-        real,
-        before,
-        after,
-        bytes: bytes_after,
-        base,
-        unsaved,
-        is_partial: true,
-        fuzzy_lines,
-    };
-    Ok((change.check_marks()?, done, strategy))
+    let (after, by) = (after.into(), made.by);
+    let TextFile { text: before, .. } = file;
+    let (path, before) = (path.clone(), Some(before.into()));
+    let change = TextChange { path, real, before, after, bytes, base, unsaved, is_partial: true, note };
+    Ok((change.check_marks()?, done, by))
 }
 
-fn no_change(path: &AbsPath, for_model: String) -> ToolError {
-    ToolError::new("edit_no_change", format!("The edit would change nothing in {path}.")).with_model_text(for_model)
+/// The text of a file, with the edits up to now made.
+struct EditsMade {
+    text: String,
+    count: usize,
+    /// The widest step beyond what was written exactly.
+    by: Match,
+    /// Where it was taken, from 1.
+    lines: Vec<usize>,
 }
 
-/// What the first strategy that finds anything finds.
-fn find(query: &ReplaceQuery<'_>) -> (&'static str, Vec<Edit>) {
-    let mut found = STRATEGIES.iter().map(|(name, strategy)| (*name, strategy(query)));
-    found.find(|it| !it.1.is_empty()).unwrap_or_default()
-}
-
-fn check_count(call: &Call, query: &ReplaceQuery<'_>, edits: &[Edit]) -> Result<(), ToolError> {
-    let path = &call.path;
-    match edits.len() {
-        0 if query.cancel.is_cancelled() => Err(ToolError::new("cancelled", "The edit was cancelled.")),
-        0 => {
-            let mut for_model = format!(
-                "Failed to edit, 0 occurrences found for old_string in {path}. Ensure you're not escaping content \
-                 incorrectly and check whitespace, indentation, and context. Use read_file tool to verify."
-            );
-            for_model.push_str(&nearest::hint(query));
-            let for_person = format!("The text to replace is not in {path}.");
-            Err(ToolError::new("edit_no_occurrence_found", for_person).with_model_text(for_model))
+impl EditsMade {
+    fn add(&mut self, path: &AbsPath, asked: Replacement<'_>) -> Result<(), ToolError> {
+        if asked.old == asked.new {
+            return Err(refusals::no_change(path, "The old_string and new_string are identical in"));
         }
-        1 => Ok(()),
-        _ if call.all => Ok(()),
-        count => {
-            let for_model = format!(
-                "Failed to edit, Expected 1 occurrence but found {count} for old_string in file: {path}, at lines {}. \
-                 Add context that names one of them, or, to replace them all, set 'allow_multiple' to true.",
-                places(query, edits, false)
-            );
-            let for_person = format!("The text to replace is in {path} {count} times, not once.");
-            Err(ToolError::new("edit_expected_occurrence_mismatch", for_person).with_model_text(for_model))
+        let text = text_file::to_lf(&self.text);
+        let lines = Lines::new(&text);
+        let found = edit_rule::find(&lines, asked).map_err(|it| refusals::refused(path, &lines, asked, &it))?;
+        if found.by != Match::Exact {
+            self.lines.extend(found.edits.iter().map(|it| lines.number(it.range.start)));
         }
+        self.by = self.by.max(found.by);
+        self.count += found.edits.len();
+        let after = edit_rule::apply(&self.text, &found.edits);
+        self.text = after;
+        Ok(())
+    }
+
+    /// What was done beyond the exact: one sentence for model and person.
+    fn note(&self) -> Option<String> {
+        let what = match self.by {
+            Match::Exact => return None,
+            Match::TrailingBlanks => "old_string was found but for blanks at line ends; new_string stands as written",
+            Match::Indentation => "old_string was indented otherwise; new_string got the file's indentation",
+            Match::Spacing => "old_string was spaced otherwise; lines that stay are as the file had them",
+            Match::Slips => "old_string had slips of the pen in lines that went; lines that stay are the file's",
+        };
+        Some(format!("At line {}, {what}.", refusals::named(&self.lines)))
     }
 }
 
-/// Line numbers of `edits`, such as `3, 7`, or `3-4, 7-8` with ends.
-fn places(query: &ReplaceQuery<'_>, edits: &[Edit], ends: bool) -> String {
-    let line = |at: usize| query.lines.partition_point(|it| it.end < at) + 1;
-    let place = |it: &Edit| match ends {
-        true => format!("{}-{}", line(it.range.start), line(it.range.end)),
-        false => line(it.range.start).to_string(),
-    };
-    let mut res = edits.iter().take(MAX_PLACES).map(place).collect::<Vec<_>>().join(", ");
-    if edits.len() > MAX_PLACES {
-        res.push_str(", …");
+/// As telemetry calls it.
+fn strategy(by: Match) -> &'static str {
+    match by {
+        Match::Exact => "exact",
+        Match::TrailingBlanks | Match::Indentation => "flexible",
+        Match::Spacing => "tokens",
+        Match::Slips => "fuzzy",
     }
-    res
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
         base,
         unsaved,
         is_partial: true,
-        fuzzy_lines: None,
+        note: None,
     };
     change.check_marks().map(Some)
 }

@@ -104,7 +104,7 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
         base,
         unsaved,
         is_partial: false,
-        fuzzy_lines: None,
+        note: None,
     }
     .check_marks()
 }

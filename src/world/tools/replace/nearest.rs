@@ -1,10 +1,12 @@
-//! Hint after a failed `replace`: the most similar lines of the file.
+//! Hint after a failed `replace`: the most similar lines of the file, and where they differ from the wanted ones.
 
 use std::{collections::HashSet, fmt::Write};
 
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
 use crate::{
     base::text::first_line,
-    world::tools::replace::{lines::indentation, query::ReplaceQuery},
+    world::tools::edit_rule::{Lines, Replacement, indentation},
 };
 
 const CONTEXT_LINES: usize = 2;
@@ -14,37 +16,84 @@ const MAX_LINE_CHARS: usize = 200;
 const MIN_SHARE: usize = 30;
 /// A new text shorter than this may be found by chance.
 const MIN_APPLIED_CHARS: usize = 10;
+/// More lines are not compared one by one.
+const MAX_COMPARED: usize = 500;
+/// How many differing places are named.
+const MAX_DIFFERENCES: usize = 3;
 
 /// Sentences to put behind the error, or nothing.
-pub fn hint(query: &ReplaceQuery<'_>) -> String {
+pub fn hint(file: &Lines<'_>, asked: Replacement<'_>) -> String {
     let mut res = String::new();
-    let new = query.new.trim();
+    let new = asked.new.trim();
     if new.len() >= MIN_APPLIED_CHARS
-        && let Some(at) = query.text.find(new)
+        && let Some(at) = file.text.find(new)
     {
-        let line = query.lines.partition_point(|it| it.end < at) + 1;
+        let line = file.number(at);
         _ = write!(res, " new_string is already there, at line {line}: the edit may have been applied before.");
     }
-    let count = query.old.lines().count();
-    if let Some(first) = nearest(query, count) {
+    let old: Vec<&str> = asked.old.lines().collect();
+    if let Some(first) = nearest(file, asked.old, old.len()) {
+        res.push_str(&differences(file, first, &old));
         res.push_str("\nThe nearest lines in the file, with their numbers, are:\n");
-        let lines = first.saturating_sub(CONTEXT_LINES)..(first + count + CONTEXT_LINES).min(query.lines.len());
-        for at in lines.clone().take(MAX_LINES) {
-            let line = query.line(at);
-            _ = writeln!(res, "{}: {}{}", at + 1, indentation(line), first_line(line, MAX_LINE_CHARS));
-        }
-        if lines.len() > MAX_LINES {
-            res.push_str("...");
-        }
+        res.push_str(&numbered(file, first.saturating_sub(CONTEXT_LINES), old.len() + 2 * CONTEXT_LINES.min(first)));
     }
     res.trim_end().to_owned()
 }
 
+/// The lines from `first` on, with their numbers from 1.
+pub fn numbered(file: &Lines<'_>, first: usize, count: usize) -> String {
+    let lines = first..(first + count).min(file.count());
+    let mut res = String::new();
+    for at in lines.clone().take(MAX_LINES) {
+        let line = file.get(at);
+        _ = writeln!(res, "{}: {}{}", at + 1, indentation(line), first_line(line, MAX_LINE_CHARS));
+    }
+    if lines.len() > MAX_LINES {
+        res.push_str("...");
+    }
+    res.trim_end().to_owned()
+}
+
+/// Which lines only one of both has, where most are the same.
+fn differences(file: &Lines<'_>, first: usize, old: &[&str]) -> String {
+    if old.len() > MAX_COMPARED {
+        return String::new();
+    }
+    // Lines that the model left out make the place longer.
+    let start = first.saturating_sub(CONTEXT_LINES);
+    let now: Vec<&str> = (start..(first + old.len() + old.len() / 2 + CONTEXT_LINES).min(file.count()))
+        .map(|it| file.get(it).trim())
+        .collect();
+    let old: Vec<&str> = old.iter().map(|it| it.trim()).collect();
+    let ops = capture_diff_slices(Algorithm::Myers, &old, &now);
+    let same = ops.iter().filter(|it| matches!(it, DiffOp::Equal { .. })).map(|it| it.old_range().len()).sum::<usize>();
+    let inner = ops.iter().enumerate().filter(|(n, it)| match it {
+        DiffOp::Equal { .. } => false,
+        // What lies around the place.
+        DiffOp::Insert { .. } => *n > 0 && n + 1 < ops.len(),
+        _ => true,
+    });
+    if same * 2 < old.len() {
+        return String::new();
+    }
+    let mut res = String::new();
+    for (_, it) in inner.take(MAX_DIFFERENCES) {
+        let line = start + it.new_range().start + 1;
+        let lost = old.get(it.old_range().start).map(|it| first_line(it, MAX_LINE_CHARS)).unwrap_or_default();
+        match it {
+            DiffOp::Insert { .. } => _ = write!(res, " Line {line} of the file is not in old_string."),
+            DiffOp::Delete { .. } => _ = write!(res, " The file has no such line: {lost}"),
+            _ => _ = write!(res, " Line {line} of the file is not this one: {lost}"),
+        }
+    }
+    res
+}
+
 /// The first of the `count` lines that share most words with the wanted text. Linear: files may be large.
-fn nearest(query: &ReplaceQuery<'_>, count: usize) -> Option<usize> {
-    let wanted: HashSet<&str> = words(query.old).collect();
-    let all: usize = query.old.lines().map(|it| score(it, &wanted)).sum();
-    let scores: Vec<usize> = (0..query.lines.len()).map(|it| score(query.line(it), &wanted)).collect();
+fn nearest(file: &Lines<'_>, old: &str, count: usize) -> Option<usize> {
+    let wanted: HashSet<&str> = words(old).collect();
+    let all: usize = old.lines().map(|it| score(it, &wanted)).sum();
+    let scores: Vec<usize> = file.iter().map(|it| score(it, &wanted)).collect();
     let mut sum: usize = scores.iter().take(count).sum();
     let (mut best, mut best_at) = (sum, 0);
     for (n, (gone, come)) in scores.iter().zip(scores.iter().skip(count)).enumerate() {

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::Replace;
 use crate::{
-    base::tool::{Display, ToolOutput},
+    base::{
+        content::joined_text,
+        tool::{Display, ToolOutput},
+    },
     world::tools::{Builtin, testing::ToolFixture},
 };
 
@@ -60,64 +63,66 @@ fn line_ends_round_trip() {
     check("a\n", "a\n", "", "");
 }
 
+/// What was done beyond the exact is said to the model, and to the person by itself.
 #[test]
-fn flexible() {
-    check(
-        "fn f() {\n    a();\n    b();\n}\n",
-        "a();\n  b();\n",
-        "x();\n  y();\n",
-        "fn f() {\n    x();\n      y();\n}\n",
-    );
-    check("{\n\ta();  \n\tb();\n}\n", "    a();\n    b();", "    a();\n    c();", "{\n\ta();\n\tc();\n}\n");
-    check("{\r\n    a();\r\n    b();\r\n}\r\n", "  a();\n  b();", "  c();", "{\r\n    c();\r\n}\r\n");
-    check("{\n  a\n\n  b\n}\n", "a\n    \n b\n", "a\n\nc\n", "{\n  a\n\n  c\n}\n");
-    check("x\n  a\n  b\ny\n", "a\nb\n", "", "x\ny\n");
-    check_with("  a\n  b\n-\n\ta\n\tb\n", "a\nb", "c", true, Ok("  c\n-\n\tc\n"));
+fn says_what_it_did_beyond_the_exact() {
+    let check = |before: &str, old: &str, new: &str, note: Option<&str>| {
+        let ground = ToolFixture::new(&[("f", before)]);
+        let output = ground.run(&Replace, &json!({"file_path": "f", "old_string": old, "new_string": new}));
+        assert_eq!(output.error, None);
+        assert_eq!(output.data.get("editNote").and_then(Value::as_str), note);
+        let said = joined_text(&output.content);
+        assert!(note.is_none_or(|it| said.contains(&format!("(1 replacements). {it} Here is"))), "{said}");
+    };
+    check("a\n", "a", "b", None);
+    let note = "At line 2, old_string was found but for blanks at line ends; new_string stands as written.";
+    check("x\na\n", "a  \n", "b\n", Some(note));
+    let note = "At line 1, old_string was indented otherwise; new_string got the file's indentation.";
+    check("\ta\n\tb\n", "    a\n    b", "    a\n    c", Some(note));
+    let note = "At line 1, old_string was spaced otherwise; lines that stay are as the file had them.";
+    check("f( a )\n", "f(a)\n", "g(a)\n", Some(note));
+    let note = "At line 1, old_string had slips of the pen in lines that went; lines that stay are the file's.";
+    check("let message = compute();\n", "let mesage = compute();\n", "go();\n", Some(note));
 }
 
 #[test]
-fn tokens() {
-    check(
-        "let v = f( a , b );\n",
-        "let v=f(a,b );",
-        "let v = g();",
-        "let v = f( a , b );\n".replace("f( a , b )", "g()").as_str(),
+fn several_edits_are_made_one_after_the_other_or_none() {
+    let ground = ToolFixture::new(&[("f", "a\nb\nb\n")]);
+    let said = |edits: Value, more: Value| {
+        let mut args = json!({"file_path": "f", "edits": edits});
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (ground.title(&Replace, &args), ground.result_text(&Replace, &args))
+    };
+    let edit = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
+    let check_error = |edits: Value, more: Value, expected: &str| {
+        let before = ground.read("f");
+        let said = said(edits, more).1;
+        assert!(said.starts_with(expected), "{said}\nis not\n{expected}");
+        assert_eq!(ground.read("f"), before);
+    };
+    check_error(
+        json!([edit("a", "x"), edit("a", "y")]),
+        json!({}),
+        "edit_no_occurrence_found: Edit 2 of 2, so none was made: Failed to edit, 0 occurrences found",
     );
-    check(
-        "    if (a){\n        b( c );\n    }\n",
-        "if (a) {\n b(c);\n}",
-        "if (d) {\n    e();\n}",
-        "    if (d) {\n        e();\n    }\n",
+    let twice = "edit_expected_occurrence_mismatch: Edit 1 of 2, so none was made: Failed to edit, Expected 1";
+    check_error(json!([edit("b", "x"), edit("a", "y")]), json!({}), twice);
+    check_error(json!([edit("a", "x"), edit("x", "a")]), json!({}), "edit_no_change: No changes to apply.");
+    check_error(json!([edit("a", "x"), edit("", "y")]), json!({}), "invalid_tool_params: An empty old_string");
+    check_error(json!([edit("a", "x")]), edit("a", "y"), "invalid_tool_params: Give either edits, or old_string");
+    check_error(json!([{"old_string": "a"}]), json!({}), "invalid_tool_params: params must have required property");
+    check_error(json!(["a"]), json!({}), "invalid_tool_params: params/edits must be array of objects");
+    check_error(
+        json!([]),
+        json!({}),
+        "invalid_tool_params: params must have 'old_string' and 'new_string', or 'edits'",
     );
-    // Words that touch are other words.
-    check_error("ab(c)\n", "a b(c )", "x", "edit_no_occurrence_found");
-    check_error("f(xy)zz\n", "f( xy)z", "x", "edit_no_occurrence_found");
-}
-
-#[test]
-fn fuzzy() {
-    let before = "fn main() {\n    let message = compute_message(first, second);\n    println!(\"{message}\");\n}\n";
-    let ground = ToolFixture::new(&[("f", before)]);
-    let args = json!({
-        "file_path": "f",
-        "old_string": "let mesage = compute_message(first, second);\nprintln!(\"{message}\")",
-        "new_string": "let m = 1;\nprintln!(\"{m}\");",
-    });
-    let said = ground.result_text(&Replace, &args);
-    assert!(said.starts_with(
-        "Successfully modified file: $W/f (1 replacements). Applied fuzzy match at lines 2-3. Here is the updated code:"
-    ));
-    assert_eq!(ground.read("f"), b"fn main() {\n    let m = 1;\n    println!(\"{m}\");\n}\n");
-    // Two that are near: nobody knows which was meant.
-    let twice = "let value_one = compute(first);\n-\nlet value_ona = compute(first);\n";
-    check_error(twice, "let value_onx = compute(first);", "x", "edit_expected_occurrence_mismatch");
-    check_error("abcdefghi\n", "abcdefghj", "x", "edit_no_occurrence_found");
-    // The most work that is done: lines that are all nearly near enough.
-    let most = "let value = compute(first, second, third);\n".repeat(20_000);
-    check_error(&most, "let walve = compote(furst, sekond, thord, more);", "x", "edit_no_occurrence_found");
-    // Too much work is left alone, at once.
-    let large = "some line of text here\n".repeat(20_000);
-    check_error(&large, &"some lime of texd here\n".repeat(10), "x", "edit_no_occurrence_found");
+    check_error(json!([]), json!({"old_string": "a"}), "invalid_tool_params: params must have required property");
+    // Some models fill in what they do not need.
+    let (title, said) = said(json!([edit("a", "x"), edit("x\nb", "c")]), edit("", ""));
+    assert_eq!(title, "f: a => x (and 1 more)");
+    assert!(said.starts_with("Successfully modified file: $W/f (2 replacements). Here is"), "{said}");
+    assert_eq!(ground.read("f"), b"c\nb\n");
 }
 
 #[test]
@@ -164,6 +169,51 @@ fn the_person_reads_one_sentence_with_the_file() {
     check("f", "b", "b", "The edit would change nothing in $W/f.");
     check("f", "", "b", "The file exists already: $W/f");
     check("g", "a", "b", "File not found: $W/g.");
+}
+
+#[test]
+fn shows_the_files_lines_with_a_refusal() {
+    check_error(
+        "{\n    a\n    b\n    c\n}\n",
+        "a\nb\n    c\n",
+        "x\n",
+        "edit_indentation_mismatch: Failed to edit $W/f: the indentation of old_string differs from the file's in more than \
+         one way, from line 4 on otherwise than before. Nothing was changed. Copy the lines from the file, which has:\n\
+         2:     a\n3:     b\n4:     c",
+    );
+    check_error(
+        "if a:\n    b\n",
+        "    if a:\n        b\n",
+        "c\n",
+        "edit_indentation_mismatch: Failed to edit $W/f: old_string is indented otherwise than the file, and that does \
+         not tell how deep this line of new_string has to go: c\nNothing was changed. Copy the lines from the file, \
+         which has:\n1: if a:\n2:     b",
+    );
+    check_error(
+        "-\nlet message = compute();\n",
+        "let mesage = compute();\n",
+        "let mesage = compute(1);\n",
+        "edit_stale_text: Failed to edit $W/f: line 2 is not the line of old_string that new_string would keep: let \
+         mesage = compute();\nNothing was changed. Copy the lines from the file, which has:\n\
+         2: let message = compute();",
+    );
+    let missing = "use a;\nfn first() {\n    one();\n    two();\n    three();\n}\n";
+    check_error(
+        missing,
+        "fn first() {\n    one();\n    three();\n}\n",
+        "x\n",
+        "edit_no_occurrence_found: Failed to edit, 0 occurrences found for old_string in $W/f. Ensure you're not \
+         escaping content incorrectly and check whitespace, indentation, and context. Use read_file tool to verify. \
+         Line 4 of the file is not in old_string.\nThe nearest lines",
+    );
+    check_error(
+        missing,
+        "    one();\n    two();\n    extra();\n    three();\n",
+        "x\n",
+        "edit_no_occurrence_found: Failed to edit, 0 occurrences found for old_string in $W/f. Ensure you're not \
+         escaping content incorrectly and check whitespace, indentation, and context. Use read_file tool to verify. \
+         The file has no such line: extra();\nThe nearest lines",
+    );
 }
 
 #[test]

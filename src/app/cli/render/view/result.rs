@@ -86,9 +86,8 @@ impl CallResult {
             self.below.extend(view.lines.iter().map(indent));
         }
         self.words.extend(changed_lines(added as u64, removed as u64));
-        if let Some(lines) = call.output("fuzzyLines").and_then(Value::as_str) {
-            let words = format!("≈ fuzzy match at lines {}", clean_line(lines, MAX_WORDS));
-            self.words.push((words, Style::color(Color::Yellow)));
+        if let Some(note) = call.output("editNote").and_then(Value::as_str) {
+            self.below.extend(indented(note, Style::color(Color::Yellow), width));
         }
     }
 
