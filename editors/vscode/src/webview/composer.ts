@@ -31,7 +31,8 @@ export class Composer {
   private commands: Head["commands"] = [];
   private running = false;
 
-  constructor() {
+  /** `sent`: something was sent. */
+  constructor(private readonly sent: () => void) {
     const add = button("+", () => send({ type: "pickFile" }), {
       class: "icon",
       "aria-label": "Add files",
@@ -147,6 +148,7 @@ export class Composer {
       return;
     }
     send({ type: "prompt", text, attachments: this.attachments });
+    this.sent();
     this.attachments = [];
     this.text.value = "";
     keepDraft("");

@@ -1,13 +1,12 @@
 // The list of items. Only its end is drawn at first; earlier items follow as one scrolls up.
 import type { Head, Item } from "../model/types";
 import { button, make } from "./dom";
+import { Follow } from "./follow";
 import { showFormErrors } from "./formCard";
 import { drawItem } from "./items";
 
 /** Drawn at once, in one chunk. The browser skips chunks that are out of sight as a whole. */
 const STEP = 80;
-/** Nearer to the end than this, the list follows what is added. */
-const NEAR_END = 80;
 /** Nearer to the first drawn item than this, earlier ones are drawn. */
 const NEAR_START = 600;
 
@@ -23,11 +22,17 @@ export class Log {
   /** The first item that is drawn. */
   private first = 0;
   private can = { canRewind: false, canFork: false };
+  private readonly follow = new Follow();
 
   constructor() {
     this.element.append(this.earlier, this.list);
     this.earlier.hidden = true;
+    // Pictures and diagrams get their height after they were added.
+    const sizes = new ResizeObserver(() => this.keepPlace());
+    sizes.observe(this.element);
+    sizes.observe(this.list);
     this.element.addEventListener("scroll", () => {
+      this.follow.scrolled(this.element);
       if (this.element.scrollTop < NEAR_START) {
         this.drawEarlier();
       }
@@ -60,17 +65,20 @@ export class Log {
     this.toEnd();
   }
 
+  /** Goes to the end, and stays there. */
+  toEnd(): void {
+    this.follow.goToEnd();
+    this.keepPlace();
+  }
+
   patch(items: Item[], removed: string[]): void {
-    const follow = this.nearEnd();
     if (removed.length > 0) {
       this.remove(new Set(removed));
     }
     for (const it of items) {
       this.put(it);
     }
-    if (follow) {
-      this.toEnd();
-    }
+    this.keepPlace();
   }
 
   private remove(ids: Set<string>): void {
@@ -141,6 +149,7 @@ export class Log {
     this.earlier.hidden = from === 0;
     // What is read stays where it is.
     this.element.scrollTop = top + this.element.scrollHeight - height;
+    this.follow.moved(this.element.scrollTop);
   }
 
   formErrors(id: string, errors: Record<string, string>): void {
@@ -154,12 +163,10 @@ export class Log {
     return this.order.length;
   }
 
-  private nearEnd(): boolean {
-    const { scrollHeight, scrollTop, clientHeight } = this.element;
-    return scrollHeight - scrollTop - clientHeight < NEAR_END;
-  }
-
-  private toEnd(): void {
-    this.element.scrollTop = this.element.scrollHeight;
+  private keepPlace(): void {
+    const place = this.follow.placeAfterChange(this.element);
+    if (place !== undefined) {
+      this.element.scrollTop = place;
+    }
   }
 }

@@ -7,7 +7,7 @@ import { send } from "./host";
 import { Log } from "./log";
 
 const log = new Log();
-const composer = new Composer();
+const composer = new Composer(() => log.toEnd());
 const banner = make("div", { class: "banner", role: "alert", hidden: true });
 const plan = make("details", { class: "plan", open: true, hidden: true });
 const usage = make("div", { class: "usage" });
