@@ -103,7 +103,7 @@ impl Http {
             roots.read_ahead();
         }
         match timeout(silence, request.send()).await {
-            Ok(sent) => sent.map_err(|it| connect_failure(&it, url)),
+            Ok(sent) => sent.map_err(|it| self.connect_failure(&it, url)),
             Err(_) => {
                 let (host, idle) = (safe_host(url), format_duration(silence));
                 let text = format!("{host} took the request but sent nothing for {idle}.");
@@ -122,6 +122,21 @@ impl Http {
                 Err(Failure::new(FailureKind::Stream, text))
             }
         }
+    }
+
+    /// A request that got no answer, in one line with what to do about it.
+    fn connect_failure(&self, error: &reqwest::Error, url: &Url) -> Failure {
+        let (host, cause) = (safe_host(url), root_cause(error));
+        if error.is_builder() {
+            return Failure::new(FailureKind::Auth, format!("The request could not be built: {cause}."));
+        }
+        let proxy = self.link.proxies.shown_proxy(url);
+        let way = proxy.as_ref().map(|it| format!(" through the proxy {it}")).unwrap_or_default();
+        let text = match error.is_connect() {
+            true => format!("Could not connect to {host}{way}: {cause}. {}", connect_hint(&cause, proxy.is_some())),
+            false => format!("The connection to {host}{way} broke before it answered: {cause}."),
+        };
+        Failure::new(FailureKind::Connect, text)
     }
 }
 
@@ -166,19 +181,6 @@ pub fn origin_of(address: &str) -> Option<String> {
     Some(format!("{}/", url.origin().ascii_serialization()))
 }
 
-/// A request that got no answer, in one line with what to do about it.
-fn connect_failure(error: &reqwest::Error, url: &Url) -> Failure {
-    let (host, cause) = (safe_host(url), root_cause(error));
-    if error.is_builder() {
-        return Failure::new(FailureKind::Auth, format!("The request could not be built: {cause}."));
-    }
-    let text = match error.is_connect() {
-        true => format!("Could not connect to {host}: {cause}. {}", connect_hint(&cause.to_lowercase())),
-        false => format!("The connection to {host} broke before it answered: {cause}."),
-    };
-    Failure::new(FailureKind::Connect, text)
-}
-
 /// An answer that broke off.
 pub fn stream_failure(error: &reqwest::Error) -> Failure {
     let text = format!("The connection broke in the middle of the answer: {}.", root_cause(error));
@@ -214,7 +216,8 @@ fn root_cause(error: &reqwest::Error) -> String {
     }
 }
 
-fn connect_hint(cause: &str) -> &'static str {
+fn connect_hint(cause: &str, has_proxy: bool) -> &'static str {
+    const PROXY: &str = "Does the proxy run, and is its address right (connection.proxy, HTTPS_PROXY, NO_PROXY)?";
     const HINTS: &[(&str, &str)] = &[
         ("no public address", "castor asks no addresses of this machine or its network that others name."),
         ("refused", "Is the server running, and are address and port right?"),
@@ -228,7 +231,12 @@ fn connect_hint(cause: &str) -> &'static str {
         ("tunnel", "Check the proxy settings (connection.proxy, HTTPS_PROXY, NO_PROXY)."),
         ("unreachable", "Check your network."),
     ];
+    let cause = cause.to_lowercase();
     let found = HINTS.iter().find(|(word, _)| cause.contains(word));
+    // A certificate may be wrong behind a proxy that does run.
+    if has_proxy && found.is_none_or(|(word, _)| *word != "certificate") {
+        return PROXY;
+    }
     found.map_or("Check your network and proxy settings.", |(_, hint)| hint)
 }
 

@@ -131,6 +131,17 @@ fn server_with_an_untrusted_certificate_gets_no_key() {
     assert!(error.contains("certificate") && error.contains("connection.caFile"), "{got}");
 }
 
+/// It is the proxy that refuses, and nobody should look for the fault at the model's server.
+#[test]
+fn a_dead_proxy_is_named_without_its_password() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = format!("http://user:canary@{free}");
+    let got = ask("https://models.test/v1", &json!({}), 1, &[("https_proxy", proxy.as_str())], &[]);
+    let error = got[0]["error"]["message"].as_str().unwrap();
+    assert!(error.contains(&format!("models.test through the proxy {free}: ")), "{error}");
+    assert!(error.contains("connection.proxy, HTTPS_PROXY") && !got.to_string().contains("canary"), "{got}");
+}
+
 /// A repository must not see what is said to models.
 #[test]
 fn no_proxy_comes_from_a_workspace() {

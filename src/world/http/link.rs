@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
@@ -113,6 +114,21 @@ impl Proxies {
         Self { http: one("HTTP_PROXY"), https: one("HTTPS_PROXY"), no_proxy: either("NO_PROXY") }
     }
 
+    /// The proxy through which `url` is asked: host and port, as an address may hold a password.
+    pub(super) fn shown_proxy(&self, url: &Url) -> Option<String> {
+        let rules = Matcher::builder().no(self.direct_hosts());
+        let rules = self.http.iter().fold(rules, |rules, it| rules.http(it.clone()));
+        let rules = self.https.iter().fold(rules, |rules, it| rules.https(it.clone()));
+        let found = rules.build().intercept(&url.as_str().parse().ok()?)?;
+        let host = found.uri().host()?;
+        Some(found.uri().port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    }
+
+    /// Hosts that are asked without one.
+    fn direct_hosts(&self) -> String {
+        format!("{LOCAL_HOSTS},{}", self.no_proxy.as_deref().unwrap_or_default())
+    }
+
     /// The names of the proxies themselves.
     fn hosts(&self) -> Vec<String> {
         let named = [&self.http, &self.https].into_iter().flatten();
@@ -124,8 +140,7 @@ impl Proxies {
     }
 
     fn read(&self) -> Result<Vec<Proxy>, LinkError> {
-        let hosts = self.no_proxy.as_deref().unwrap_or_default();
-        let direct = NoProxy::from_string(&format!("{LOCAL_HOSTS},{hosts}"));
+        let direct = NoProxy::from_string(&self.direct_hosts());
         let one = |name, it: reqwest::Result<Proxy>| match it {
             Ok(it) => Ok(it.no_proxy(direct.clone())),
             Err(_) => Err(LinkError::Proxy(name)),
@@ -172,6 +187,30 @@ mod tests {
             let get = |name: &str| vars.iter().find(|(it, _)| *it == name).map(|(_, value)| *value);
             let it = Proxies::from_env(get);
             assert_eq!([it.http.as_deref(), it.https.as_deref(), it.no_proxy.as_deref()], expected, "{vars:?}");
+        }
+    }
+
+    #[test]
+    fn the_proxy_of_an_address_is_named_without_its_password() {
+        let (http, https) = (Some("http://user:canary@proxy.corp:3128"), Some("https://user:canary@[::1]:9"));
+        let proxies = |http: Option<&str>, https: Option<&str>| Proxies {
+            http: http.map(str::to_owned),
+            https: https.map(str::to_owned),
+            no_proxy: Some("direct.example.com,10.0.0.0/8".to_owned()),
+        };
+        for (proxies, url, want) in [
+            (proxies(http, https), "http://models.example.com/v1", Some("proxy.corp:3128")),
+            (proxies(http, https), "https://models.example.com/v1?key=x", Some("[::1]:9")),
+            (proxies(http, https), "https://direct.example.com", None),
+            (proxies(http, https), "https://10.1.2.3/", None),
+            (proxies(http, https), "http://localhost:8080/", None),
+            (proxies(http, https), "http://127.0.0.1:8080/", None),
+            (proxies(http, None), "https://models.example.com/v1", None),
+            (proxies(None, Some("proxy.corp:8080")), "https://models.example.com/v1", Some("proxy.corp:8080")),
+            (proxies(None, Some("socks5h://u:canary@proxy.corp:1080")), "https://a.b/", Some("proxy.corp:1080")),
+            (Proxies::default(), "https://models.example.com/v1", None),
+        ] {
+            assert_eq!(proxies.shown_proxy(&url.parse().unwrap()).as_deref(), want, "{url}");
         }
     }
 
