@@ -131,12 +131,23 @@ fn an_image_on_stdin_is_sent_as_one() {
 #[test]
 fn binary_on_stdin_is_refused() {
     let ground = Ground::new();
-    for (stdin, says) in [(&b"\x7fELF\0\0"[..], "neither text nor media"), (b"caf\xe9", "not UTF-8")] {
+    for (stdin, says) in [(&b"\x7fELF\0\0"[..], "neither text nor media"), (b"\xff\xfe\xfd\xe9", "not UTF-8")] {
         let (code, said) = ground.run(&["describe this"], stdin);
         assert_eq!(code, 42, "{said}");
         assert!(said.contains(says), "{said}");
     }
     assert!(ground.model.asked().is_empty());
+}
+
+/// Logs of builds have such bytes.
+#[test]
+fn a_stray_byte_in_a_log_is_marked_and_told() {
+    let ground = Ground::new();
+    let (code, said) = ground.run(&["why?"], b"a.c: caf\xe9: error\n");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("1 byte of stdin is not UTF-8"), "{said}");
+    let body = ground.model.asked()[0].body.clone();
+    assert!(body.contains("a.c: caf\u{fffd}: error"), "{body}");
 }
 
 /// Of `.env` the model gets the name; to read it, it has to ask. In piped text, `@` is a character.

@@ -118,7 +118,9 @@ impl AttachmentFolder {
                 let data = BASE64_STANDARD.encode(&bytes);
                 Ok(Attachment::Media { mime: mime.into(), data, uri: Some(file_uri::from_path(path.as_path())) })
             }
-            Contents::Text(_) | Contents::Binary(_) => Err(format!("{shown} is no image, no PDF and no audio")),
+            Contents::Text(_) | Contents::Damaged(..) | Contents::Binary(_) => {
+                Err(format!("{shown} is no image, no PDF and no audio"))
+            }
         }
     }
 
@@ -171,6 +173,7 @@ impl AttachmentFolder {
                 let text = self.redactor.redact(&it, &[]).into_owned();
                 attached(Attachment::Text { uri: file_uri::from_path(path.as_path()), text })
             }
+            Contents::Damaged(..) => link("it is not UTF-8 throughout"),
             Contents::Binary(_) => link("it is neither text nor media"),
         }
     }

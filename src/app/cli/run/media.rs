@@ -21,11 +21,15 @@ const MAGIC: &[(&[u8], usize, &[u8], &str)] = &[
     (b"", 4, b"ftypM4A ", "audio/mp4"),
 ];
 const PDF: &str = "application/pdf";
+/// Of so many bytes one may be damaged.
+const MAX_DAMAGE: usize = 4;
 
 /// The contents of a file or of stdin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Contents {
     Text(String),
+    /// Text with so many places that are not UTF-8; they are marked by U+FFFD.
+    Damaged(String, usize),
     Media(&'static str),
     /// Neither; why not text.
     Binary(String),
@@ -34,14 +38,28 @@ pub enum Contents {
 /// `is_cut`: more bytes follow, so the last character may be half of one.
 pub fn classify(bytes: &[u8], is_cut: bool) -> Contents {
     let media = media_type(bytes);
-    let why = match (read_text(bytes, is_cut), media) {
+    match (read_text(bytes, is_cut), media) {
         // A PDF may well be all ASCII; other magic in a text is a word of it.
-        (_, Some(PDF)) => return Contents::Media(PDF),
-        (Ok(text), _) => return Contents::Text(text.to_owned()),
-        (Err(_), Some(media)) => return Contents::Media(media),
-        (Err(why), None) => why,
-    };
-    Contents::Binary(why)
+        (_, Some(PDF)) => Contents::Media(PDF),
+        (Ok(text), _) => Contents::Text(text.to_owned()),
+        (Err(_), Some(media)) => Contents::Media(media),
+        (Err(why), None) => read_damaged(bytes).map_or(Contents::Binary(why), |(text, n)| Contents::Damaged(text, n)),
+    }
+}
+
+/// Logs of builds have names and quotations in old encodings. `None`: so much is odd that it is no text.
+fn read_damaged(bytes: &[u8]) -> Option<(String, usize)> {
+    let mut damaged = 0;
+    for chunk in bytes.utf8_chunks() {
+        let is_odd =
+            |it: char| it == '\0' || it.is_control() && !it.is_whitespace() && !matches!(it, '\u{1b}' | '\u{8}');
+        if chunk.valid().contains(is_odd) {
+            return None;
+        }
+        damaged += usize::from(!chunk.invalid().is_empty());
+    }
+    // In any 8-bit encoding of a language with Latin letters most characters are ASCII.
+    (damaged <= bytes.len() / MAX_DAMAGE).then(|| (String::from_utf8_lossy(bytes).into_owned(), damaged))
 }
 
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
@@ -102,8 +120,29 @@ mod tests {
             assert_eq!(classify(it.as_bytes(), false), text(it));
         }
         assert_eq!(classify("né".as_bytes().split_last().unwrap().1, true), text("n"));
-        let is_binary = |bytes| matches!(classify(bytes, false), Binary(_));
-        assert!(is_binary(b"a\0b") && is_binary(b"caf\xe9") && is_binary("né".as_bytes().split_last().unwrap().1));
-        assert_eq!(classify(b"caf\xe9s", true), Binary("byte 0xe9 at offset 3 is not UTF-8".to_owned()));
+    }
+
+    #[test]
+    fn a_stray_byte_does_not_make_a_text_binary() {
+        let damaged = |it: &str, n| Contents::Damaged(it.to_owned(), n);
+        for (bytes, expected) in [
+            (&b"a.c: caf\xe9: error\n"[..], damaged("a.c: caf\u{fffd}: error\n", 1)),
+            (b"\x93quoted\x94 in cp1252", damaged("\u{fffd}quoted\u{fffd} in cp1252", 2)),
+            (b"\x1b[31mr\xe9sum\xe9\x1b[0m of it", damaged("\u{1b}[31mr\u{fffd}sum\u{fffd}\u{1b}[0m of it", 2)),
+            (b"10%\r20%\r\xa0done", damaged("10%\r20%\r\u{fffd}done", 1)),
+            ("a whole n\u{e9}".as_bytes().split_last().unwrap().1, damaged("a whole n\u{fffd}", 1)),
+        ] {
+            assert_eq!(classify(bytes, false), expected);
+        }
+        for bytes in [
+            &b"a\0b"[..],
+            b"caf\xe9\0\0",
+            b"\x7fELF\x02\x01\x01\xff",
+            b"\xff\xfea\0b\0",
+            b"\x1f\x8b\x08\x04\xff\xfe\xfd",
+            b"\xff\xfe\xfd\xfc",
+        ] {
+            assert!(matches!(classify(bytes, false), Binary(_)), "{bytes:?}");
+        }
     }
 }

@@ -319,7 +319,7 @@ async fn read_prompt(
     };
     let stdin = is_piped.then(io::stdin);
     let (mut prompt, note) = prompt::read(typed, stdin, prompt::PATIENCE, on_wait).await?;
-    let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    let mut notes: Vec<String> = note.into_iter().collect();
     if let Some(typed) = typed.filter(|it| attachments::names_files(it))
         && let Some(folder) = AttachmentFolder::load(cwd, &Env::from_process())
     {

@@ -111,14 +111,21 @@ pub async fn read(
     piped: Option<impl Read + Send + 'static>,
     patience: Duration,
     on_wait: impl FnMut(&str),
-) -> Result<(Prompt, Option<&'static str>), Failure> {
+) -> Result<(Prompt, Option<String>), Failure> {
     let typed = typed.filter(|it| !it.trim().is_empty());
     let (bytes, is_cut) = match piped {
         Some(reader) => read_to_end(reader, patience, on_wait).await?,
         None => (Vec::new(), false),
     };
+    let mut note = is_cut.then(|| CUT.to_owned());
     let piped = match classify(&bytes, is_cut) {
         Contents::Text(it) => it,
+        Contents::Damaged(text, n) => {
+            let what = if n == 1 { "1 byte of stdin is".to_owned() } else { format!("{n} bytes of stdin are") };
+            let cut = note.map(|it| format!("; {it}")).unwrap_or_default();
+            note = Some(format!("{what} not UTF-8; the model sees \u{fffd} there{cut}"));
+            text
+        }
         Contents::Media(mime) => return ask_about(typed, mime, &bytes, is_cut).map(|it| (it, None)),
         Contents::Binary(why) => {
             let how = "pipe UTF-8 text, an image, a PDF or audio";
@@ -133,7 +140,7 @@ pub async fn read(
         (Some(typed), piped) if typed.starts_with('/') => (None, format!("{typed}\n\n{piped}")),
         (Some(typed), piped) => (Some(piped.to_owned()), typed.to_owned()),
     };
-    Ok((Prompt { piped, text, attachments: Vec::new() }, is_cut.then_some(CUT)))
+    Ok((Prompt { piped, text, attachments: Vec::new() }, note))
 }
 
 /// Half an image is none, and one without a question asks nothing.
@@ -211,7 +218,7 @@ mod tests {
     async fn read_all(
         typed: Option<&str>,
         piped: Option<impl Read + Send + 'static>,
-    ) -> Result<(Prompt, Option<&'static str>), Failure> {
+    ) -> Result<(Prompt, Option<String>), Failure> {
         read(typed, piped, Duration::MAX, |_| panic!("nothing is waited for")).await
     }
 
@@ -239,7 +246,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn reads_no_more_than_it_may() {
         let (prompt, note) = read_all(None, Some(io::repeat(b'x').take(9 << 20))).await.unwrap();
-        assert_eq!((prompt.text.len(), note), (MAX_PIPED, Some(CUT)));
+        assert_eq!((prompt.text.len(), note.as_deref()), (MAX_PIPED, Some(CUT)));
         let large = read_all(Some("what?"), Some(PNG.chain(io::repeat(0).take(9 << 20)))).await.unwrap_err();
         assert_eq!(large.exit.code(), 42);
         assert!(large.message.contains("8 MiB"), "{}", large.message);
@@ -288,7 +295,10 @@ mod tests {
         refused(prompt.into_blocks(PromptCapabilities::default()).unwrap_err(), "does not accept");
         refused(read_all(None, Some(PNG)).await.unwrap_err(), "castor run PROMPT < FILE");
         refused(read_all(Some("what?"), Some(&b"a\0b"[..])).await.unwrap_err(), "a NUL byte stands at offset 1");
-        refused(read_all(Some("what?"), Some(&b"caf\xe9"[..])).await.unwrap_err(), "byte 0xe9 at offset 3");
+        refused(read_all(Some("what?"), Some(&b"\xff\xfe\xfd\xe9"[..])).await.unwrap_err(), "byte 0xff at offset 0");
+        let (prompt, note) = read_all(Some("why?"), Some(&b"a.c: caf\xe9: error\n"[..])).await.unwrap();
+        assert_eq!(prompt.piped.as_deref(), Some("a.c: caf\u{fffd}: error"));
+        assert_eq!(note.as_deref(), Some("1 byte of stdin is not UTF-8; the model sees \u{fffd} there"));
     }
 
     #[test]
