@@ -74,14 +74,14 @@ fn answer(hook: &Hook, report: &HookReport) -> HookAnswer {
         HookEnd::NotStarted(why) if hook.is_of_client() => return failed(why.clone()),
         HookEnd::NotStarted(why) => return failed(format!("could not be started: {why}")),
     };
-    let text = match report.stdout.trim() {
-        "" => report.stderr.trim(),
+    let text = match without_bom(&report.stdout) {
+        "" => without_bom(&report.stderr),
         it => it,
     };
     let said = match object(text) {
         Some(it) => from_object(&it),
         // It meant to say something, and nobody knows what.
-        None if text.starts_with('{') && matches!(code, 0 | 1) => failed("printed JSON that cannot be read".to_owned()),
+        None if matches!(code, 0 | 1) && holds_answer(text) => failed("printed JSON that cannot be read".to_owned()),
         None => from_text(code, text),
     };
     let decided = said.decision != HookDecision::Allow || said.stops || said.failed.is_some();
@@ -91,6 +91,27 @@ fn answer(hook: &Hook, report: &HookReport) -> HookAnswer {
         false => HookAnswer { decision: HookDecision::Block, ..said },
     };
     HookAnswer { exited_ok: code == 0 && said.failed.is_none(), ..said }
+}
+
+/// Programs of some systems put a mark of their encoding in front of what they print.
+fn without_bom(text: &str) -> &str {
+    text.trim().trim_start_matches('\u{feff}').trim_start()
+}
+
+/// Whether words that are no answer as a whole hold one, or may: JSON that is broken, that stands in a list or among lines
+/// of a log, or text in an encoding of 16 bits.
+fn holds_answer(text: &str) -> bool {
+    let holds = |it: &str| serde_json::from_str(it.trim()).is_ok_and(|it| is_answer(&it));
+    let rests = || text.match_indices("\n{").filter_map(|it| text.get(it.0 + 1..));
+    text.starts_with('{') || text.contains('\0') || holds(text) || text.lines().any(holds) || rests().any(holds)
+}
+
+fn is_answer(it: &Value) -> bool {
+    match it {
+        Value::Object(it) => ["decision", "continue", "hookSpecificOutput"].iter().any(|key| it.contains_key(*key)),
+        Value::Array(items) => items.iter().any(is_answer),
+        _ => false,
+    }
 }
 
 /// JSON, also as JSON in a JSON text.

@@ -96,6 +96,27 @@ fn codes_and_texts_are_read() {
     check(BeforeTool, &[exit(0, "{oops")], r#"The hook "a" printed JSON that cannot be read."#);
     check(BeforeTool, &[exit(2, "{oops")], r#"block "{oops""#);
     check(BeforeTool, &[exit(0, "[1]")], r#"Hook "a": [1]"#);
+    for before in ["\u{feff}", "\n \u{feff}\n", "\u{feff}\u{feff} "] {
+        check(BeforeTool, &[exit(0, &format!("{before}{{\"decision\":\"deny\",\"reason\":\"r\"}}\n"))], r#"block "r""#);
+    }
+    let on_stderr =
+        HookReport { stderr: "\u{feff}{\"decision\":\"deny\",\"reason\":\"r\"}".to_owned(), ..exit(0, "\n") };
+    check(BeforeTool, &[on_stderr], r#"block "r""#);
+    let deny = r#"{"decision":"deny"}"#;
+    for text in [
+        format!("checking a.rs\n{deny}\n"),
+        format!("{deny}\ndone"),
+        "checking\n{\n \"decision\": \"deny\"\n}".to_owned(),
+        format!("[{deny}]"),
+        format!("{deny}{deny}"),
+        // UTF-16, as it is read.
+        deny.chars().flat_map(|it| [it, '\0']).collect(),
+    ] {
+        check(BeforeTool, &[exit(0, &text)], r#"The hook "a" printed JSON that cannot be read."#);
+    }
+    for text in ["rows:\n{\"id\": 1}\n{\"id\": 2}", "decision: deny"] {
+        check(BeforeTool, &[exit(0, text)], &format!("Hook \"a\": {text}"));
+    }
     let odd = said(&json!({"decision": "maybe"}));
     check(BeforeTool, &[odd], r#"The hook "a" said a decision that is none of allow, ask, block and deny."#);
     check(BeforeTool, &[said(&json!({"decision": null, "continue": true, "reason": "x"}))], "");
