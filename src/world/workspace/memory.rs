@@ -51,9 +51,17 @@ pub fn is_memory_name(name: &str) -> bool {
     !name.contains(['/', '\\', '\0']) && !name.starts_with('.') && name.to_ascii_lowercase().ends_with(".md")
 }
 
+/// Memory files, and what is to be said of them.
+#[derive(Debug, Default)]
+pub struct FoundFiles {
+    pub files: Vec<MemoryFile>,
+    /// Imports that failed.
+    pub faults: Vec<String>,
+}
+
 /// The user's own files, then those of each trusted root, from its repository down. Each real file counts once. What
 /// cannot be read is not there.
-pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
+pub fn read(wanted: &MemorySearch) -> FoundFiles {
     let mut found = FoundMemory::of(wanted);
     for home in [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten() {
         found.take(&home, Tier::Global, None);
@@ -68,7 +76,7 @@ pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
     for MemoryRoot { root, top } in memory_roots(wanted) {
         folders_down(&top, &root).iter().for_each(|it| found.take(it, Tier::Project, Some(&top)));
     }
-    found.files
+    found.found
 }
 
 /// Where memory files of a session lie, or would. Facts are left out: castor writes them itself.
@@ -142,7 +150,7 @@ fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
 #[derive(Default)]
 struct FoundMemory<'a> {
     names: Vec<&'a String>,
-    files: Vec<MemoryFile>,
+    found: FoundFiles,
     /// Real paths.
     seen: BTreeSet<AbsPath>,
     len: usize,
@@ -163,7 +171,9 @@ impl<'a> FoundMemory<'a> {
     fn take_file(&mut self, path: AbsPath, tier: Tier, top: Option<&AbsPath>) {
         let Some((real, text)) = self.read_new(&path, top) else { return };
         let Some(top) = top.cloned().or_else(|| real.parent()) else { return };
-        self.push(path, tier, &Importer::new(&top).expand(&real, &text));
+        let (text, faults) = Importer::new(&top).expand(&real, &text);
+        self.found.faults.extend(faults);
+        self.push(path, tier, &text);
     }
 
     /// Facts import nothing: one must not bring in what waits in the inbox.
@@ -186,7 +196,7 @@ impl<'a> FoundMemory<'a> {
     fn push(&mut self, path: AbsPath, tier: Tier, text: &str) {
         let text = cap_text(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
         self.len += text.len();
-        self.files.push(MemoryFile { path, tier, text });
+        self.found.files.push(MemoryFile { path, tier, text });
     }
 }
 

@@ -35,7 +35,6 @@ use crate::{
         fs::BoxFuture,
         hook::{HookEnd, HookReport, HookRun},
         host_tools::HostRun,
-        memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest, Purpose},
         path::AbsPath,
         saved_memory::MemoryOrder,
@@ -51,7 +50,7 @@ use crate::{
         redaction::Stream,
         tools::CallKnowledge,
         workspace::{
-            memory::{self, MemorySearch},
+            memory::{self, FoundFiles, MemorySearch},
             saved,
         },
     },
@@ -227,12 +226,18 @@ impl Threads {
     }
 
     /// A look at the disk: not for the loop.
-    fn read_memory(&self, task: EffectTask, look: impl FnOnce(&MemorySearch) -> Vec<MemoryFile> + Send + 'static) {
+    fn read_memory(&self, task: EffectTask, look: impl FnOnce(&MemorySearch) -> FoundFiles + Send + 'static) {
         self.spawn_blocking(move || {
             let wanted = &task.resources.model_input.memory;
-            let files =
-                catch_unwind(AssertUnwindSafe(|| look(wanted).into())).map_err(|it| panics::panic_message(&*it));
+            let found = catch_unwind(AssertUnwindSafe(|| look(wanted))).map_err(|it| panics::panic_message(&*it));
+            let (files, faults) = match found {
+                Ok(it) => (Ok(it.files.into()), it.faults),
+                Err(why) => (Err(why), Vec::new()),
+            };
             // The loop is gone only at exit.
+            for it in faults {
+                _ = task.answers.blocking_send(task.event(Input::Notice(it)));
+            }
             _ = task.answers.blocking_send(task.event(Input::MemoryRead { effect: task.id, files }));
         });
     }
@@ -453,7 +458,7 @@ fn written_files(task: &EffectTask, call: &ToolCall, known: &CallKnowledge) -> V
 
 async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
     let hold = checkpoint_tasks::take_for_hook(&task, it.checkpoint.take()).await;
-    let notice = task.text_sender(Input::Notice);
+    let notice = task.late_sender(|it| vec![it], Input::Notice);
     let future = async {
         if it.hook.is_of_client() {
             return client_checks::ask_interceptor(&task, &it).await;

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{FoundMemory, MemoryRoot, MemorySearch, folders_down, memory_roots};
+use super::{FoundFiles, FoundMemory, MemoryRoot, MemorySearch, folders_down, memory_roots};
 use crate::{
-    base::{
-        memory::{MemoryFile, Tier},
-        path::AbsPath,
-        trust::Trust,
-    },
+    base::{memory::Tier, path::AbsPath, trust::Trust},
     world::{
         disk,
         workspace::{Reader, castor_home, gemini_home, trust},
@@ -22,7 +18,7 @@ const SKIPPED_FOLDERS: &[&str] = &[".git", "node_modules"];
 
 /// Those from below a trusted root down to each of the places, files or folders. What [`read`](super::read) reads is not
 /// among them, under whatever name.
-pub fn read_nested(wanted: &MemorySearch, places: &[AbsPath]) -> Vec<MemoryFile> {
+pub fn read_nested(wanted: &MemorySearch, places: &[AbsPath]) -> FoundFiles {
     let grounds = memory_roots(wanted);
     let mut found = FoundMemory::of(wanted);
     for home in [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten() {
@@ -45,7 +41,7 @@ pub fn read_nested(wanted: &MemorySearch, places: &[AbsPath]) -> Vec<MemoryFile>
             seen.insert(folder);
         }
     }
-    found.files
+    found.found
 }
 
 /// The folder of a place where that really is, and the root it lies in: the nearest.

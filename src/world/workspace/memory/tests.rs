@@ -44,12 +44,12 @@ impl Disk {
     }
 
     fn files(&self, roots: &[&str], trust: Trust) -> Vec<MemoryFile> {
-        read(&self.wanted(roots, trust))
+        read(&self.wanted(roots, trust)).files
     }
 
     fn near(&self, roots: &[&str], trust: Trust, places: &[&str]) -> Vec<String> {
         let places: Vec<AbsPath> = places.iter().map(|it| self.root.join(it)).collect();
-        self.shown(&read_nested(&self.wanted(roots, trust), &places))
+        self.shown(&read_nested(&self.wanted(roots, trust), &places).files)
     }
 
     fn shown(&self, files: &[MemoryFile]) -> Vec<String> {
@@ -130,6 +130,72 @@ fn imports_come_in_once_and_end() {
                 from: ./b.md --> <!-- File already processed: ../GEMINI.md -->\n<!-- End of import from: docs/a.md --> and \
                 @you, mail a@b.c, `@docs/a.md`.\n```\n@docs/a.md\n```\n<!-- File already processed: docs/b.md -->";
     assert_eq!(disk.read(&["w"], disk.trusting(None)), [want]);
+}
+
+/// What stands around a name is no part of it, unless a file has that name.
+#[test]
+fn marks_around_an_import_are_none_of_it() {
+    let files = ["docs/style.md", "docs/odd.md.", "docs/v1.2/notes-a_b.md", "notes", "a.md"];
+    let files: Vec<(String, String)> = files.iter().map(|it| (format!("w/{it}"), "TEXT".to_owned())).collect();
+    for (line, imports) in [
+        ("See @docs/style.md.", "docs/style.md"),
+        ("See @docs/style.md, and", "docs/style.md"),
+        ("(@docs/style.md)", "docs/style.md"),
+        ("(see @docs/style.md).", "docs/style.md"),
+        ("**@docs/style.md**: how", "docs/style.md"),
+        ("_@docs/style.md_", "docs/style.md"),
+        ("\"@docs/style.md\"!", "docs/style.md"),
+        ("'@docs/style.md'", "docs/style.md"),
+        ("[@docs/style.md](docs/style.md)", "docs/style.md"),
+        ("<@docs/style.md>", "docs/style.md"),
+        ("| @docs/style.md | x", "docs/style.md"),
+        ("|@docs/style.md|", "docs/style.md"),
+        ("„@docs/style.md“", "docs/style.md"),
+        ("@docs/style.md's words", "docs/style.md"),
+        ("@docs/style.md—all of it", "docs/style.md"),
+        ("@docs/style.md...", "docs/style.md"),
+        ("@docs/style.md;@a.md", "docs/style.md"),
+        ("@docs/v1.2/notes-a_b.md?", "docs/v1.2/notes-a_b.md"),
+        ("@docs/odd.md.", "docs/odd.md."),
+        ("@notes: read them", "notes"),
+        ("@a.md", "a.md"),
+        ("mail a@a.md and x(@a.md)", ""),
+        ("`(@a.md)` and @docs/", ""),
+        ("@docs/style and @docs.", ""),
+    ] {
+        let mut all: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        all.extend([("w/.git/HEAD", ""), ("w/GEMINI.md", line)]);
+        let disk = Disk::new(&all);
+        let found = read(&disk.wanted(&["w"], disk.trusting(None)));
+        let text = &found.files[0].text;
+        let (before, behind) = line.split_once(&format!("@{imports}")).unwrap();
+        let brought = format!("<!-- Imported from: {imports} -->\nTEXT\n<!-- End of import from: {imports} -->");
+        let want = if imports.is_empty() { line.to_owned() } else { format!("{before}{brought}{behind}") };
+        assert_eq!(*text, want, "{line}");
+        assert!(found.faults.is_empty(), "{line}: {:?}", found.faults);
+    }
+}
+
+#[test]
+fn a_missing_import_is_told() {
+    for (line, missing) in [
+        ("See @docs/gone.md.", "docs/gone.md"),
+        ("(@./gone.MDX)", "./gone.MDX"),
+        ("**@gone.txt**", "gone.txt"),
+        ("[@gone.md](gone.md)", "gone.md"),
+        ("@you, @types/node, @scope/pkg.js and @docs/a", ""),
+    ] {
+        let disk = Disk::new(&[("w/.git/HEAD", ""), ("w/GEMINI.md", line)]);
+        let found = read(&disk.wanted(&["w"], disk.trusting(None)));
+        let want = match missing {
+            "" => line.to_owned(),
+            it => line.replacen(&format!("@{it}"), &format!("<!-- Import failed: {it} - there is no such file -->"), 1),
+        };
+        assert_eq!(found.files[0].text, want);
+        let told =
+            format!("{} imports @{missing}, but that failed: there is no such file.", disk.root.join("w/GEMINI.md"));
+        assert_eq!(found.faults, if missing.is_empty() { vec![] } else { vec![told] });
+    }
 }
 
 #[test]
@@ -217,5 +283,5 @@ fn saved_facts_import_nothing() {
     ]);
     let saved = SavedMemory::new(&disk.root.join("h/.castor"), &disk.root.join("w"));
     let wanted = MemorySearch { saved: Some(saved), ..disk.wanted(&["w"], Trust::Unknown) };
-    assert_eq!(disk.shown(&read(&wanted)), ["h/.castor/memory/MEMORY.md: - See @projects/INBOX.md"]);
+    assert_eq!(disk.shown(&read(&wanted).files), ["h/.castor/memory/MEMORY.md: - See @projects/INBOX.md"]);
 }
