@@ -5,7 +5,8 @@ require("avante").setup({
     castor = {
       command = "castor",
       args = { "acp" },
-      env = { GEMINI_API_KEY = os.getenv("GEMINI_API_KEY") },
+      -- avante.nvim passes PATH and these, and nothing else of Neovim's environment.
+      env = { HOME = os.getenv("HOME"), GEMINI_API_KEY = os.getenv("GEMINI_API_KEY") },
       auth_method = "gemini-api-key",
     },
   },

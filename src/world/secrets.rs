@@ -179,7 +179,18 @@ impl Env {
     /// Reads the environment of this process; app does so once.
     pub fn from_process() -> Self {
         let pairs = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Self { vars: Arc::new(pairs.collect()), files: BTreeMap::new() }
+        let res = Self { vars: Arc::new(pairs.collect()), files: BTreeMap::new() };
+        res.with_home(home_of_user)
+    }
+
+    /// Launchers such as editors, cron and systemd may leave `HOME` out; the user has a home all the same.
+    fn with_home(mut self, home: impl FnOnce() -> Option<String>) -> Self {
+        if self.get("HOME").is_none()
+            && let Some(home) = home()
+        {
+            self.set("HOME", &home);
+        }
+        self
     }
 
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
@@ -242,6 +253,12 @@ impl Env {
         kept.map(|(name, value)| (name.clone(), if name == "PATH" { absolute_entries(value) } else { value.clone() }))
             .collect()
     }
+}
+
+/// What the system's list of users says.
+fn home_of_user() -> Option<String> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok()??;
+    user.dir.into_os_string().into_string().ok().filter(|it| it.starts_with('/'))
 }
 
 /// A search path without the folders that depend on where a command runs: there, `ls` may be anything.
@@ -321,6 +338,18 @@ mod tests {
         assert_eq!(env.get("A"), None);
         assert_eq!(env.first_set(&["A", "B"]), Some(("B", "canary")));
         assert_eq!(format!("{env:?}"), r#"{"A", "B"}"#);
+    }
+
+    #[test]
+    fn a_home_that_nobody_named_is_the_users() {
+        let home = |pairs: &[(&str, &str)], found: Option<&str>| {
+            let env = Env::from_pairs(pairs.iter().copied()).with_home(|| found.map(str::to_owned));
+            env.get("HOME").map(str::to_owned)
+        };
+        assert_eq!(home(&[("HOME", "/h")], Some("/u")).as_deref(), Some("/h"));
+        assert_eq!(home(&[("HOME", "")], Some("/u")).as_deref(), Some("/u"));
+        assert_eq!(home(&[], Some("/u")).as_deref(), Some("/u"));
+        assert_eq!(home(&[], None), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The examples in `editors/`: each can be parsed, and what it starts is an agent.
 
-use std::{fs, path::Path};
+use std::{fs, io::Write, path::Path, process::Stdio};
 
 use serde_json::{Value, json};
 
@@ -22,6 +22,38 @@ fn shake_hands(name: &str, line: &[String], env: &[(String, String)]) {
     let answer = client.initialize(&json!({})).unwrap_or_else(|it| panic!("{name}: {it}"));
     assert_eq!(answer["protocolVersion"], 1, "{name}");
     client.new_session(&sandbox.workspace()).unwrap_or_else(|it| panic!("{name}: {it}"));
+}
+
+/// Names of the variables that a Lua file takes over from Neovim's environment.
+fn passed_variables(source: &str) -> Vec<&str> {
+    let names = source.split("os.getenv(\"").skip(1).filter_map(|it| it.split('"').next());
+    names.filter(|it| source.contains(&format!("{it} = os.getenv"))).collect()
+}
+
+/// avante.nvim passes PATH and what its `env` names; `CASTOR_HOME` and `LANG` are the sandbox's.
+#[test]
+fn avante_starts_castor_with_the_variables_that_it_passes() {
+    let source = read("avante.lua");
+    let passed = passed_variables(&source);
+    assert_eq!(passed, ["HOME", "GEMINI_API_KEY"]);
+    let env = ["HOME", "CASTOR_HOME", "LANG"].iter().filter(|it| !passed.contains(it));
+    let env: Vec<_> = env.map(|it| ((*it).to_owned(), String::new())).collect();
+    shake_hands("avante.lua", &["castor".to_owned(), "acp".to_owned()], &env);
+}
+
+/// As from `env -i PATH=$PATH`: the home folder is then the one of the system's list of users.
+#[test]
+fn castor_starts_without_a_home_in_its_environment() {
+    let Ok(Some(user)) = nix::unistd::User::from_uid(nix::unistd::Uid::current()) else { return };
+    let path = std::env::var_os("PATH").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_castor"));
+    command.arg("acp").env_clear().env("PATH", path).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut castor = command.stderr(Stdio::piped()).spawn().unwrap();
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}});
+    writeln!(castor.stdin.take().unwrap(), "{greeting}").unwrap();
+    let ended = castor.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(said.contains("\"protocolVersion\":1"), "{} of {user:?}: {said} {ended:?}", user.name);
 }
 
 #[test]

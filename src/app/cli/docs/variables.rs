@@ -59,7 +59,7 @@ pub const READ: &[(&str, &str, &str, &str)] = &[
     ("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "path", "`~/.gemini/trustedFolders.json`", "Gemini CLI's file of trusted folders."),
     ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "path", "`/etc/gemini-cli/settings.json`", "The same of Gemini CLI as `CASTOR_SYSTEM_SETTINGS_PATH`, and weaker."),
     ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "path", "`/etc/gemini-cli/system-defaults.json`", "The same of Gemini CLI as `CASTOR_SYSTEM_DEFAULTS_PATH`, and weaker."),
-    ("HOME", "path", "", "Your home folder."),
+    ("HOME", "path", "", "Your home folder; without it the one that the system has for you."),
     ("SHELL", "path", "`/bin/sh`", "The shell in terminals that `castor serve` runs for AHP clients."),
 ];
 
