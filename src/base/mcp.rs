@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::trust::ScriptHashes;
+use crate::base::{path::AbsPath, trust::ScriptHashes};
 
 /// One server, and what is wanted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,20 @@ pub enum McpTransport {
 }
 
 impl McpLink {
+    /// `~/` in front of a program, its arguments and its folder is the user's home, as in a shell.
+    #[must_use]
+    pub fn in_home(self, home: &AbsPath) -> Self {
+        match self {
+            Self::Stdio { command, args, env, cwd } => Self::Stdio {
+                command: home.expand_word(&command),
+                args: args.iter().map(|it| home.expand_word(it)).collect(),
+                env,
+                cwd: cwd.map(|it| home.expand_word(&it)),
+            },
+            it => it,
+        }
+    }
+
     /// The same as a workspace's settings name it.
     #[must_use]
     pub fn of_workspace(mut self) -> Self {
@@ -227,11 +241,23 @@ impl fmt::Debug for McpLink {
 
 #[cfg(test)]
 mod tests {
-    use super::{McpLink, McpServerConfig, McpTransport, merge_servers};
+    use super::{AbsPath, McpLink, McpServerConfig, McpTransport, merge_servers};
 
     fn server(name: &str, command: &str) -> McpServerConfig {
         let (command, args, env) = (command.to_owned(), Vec::new(), vec![("A".to_owned(), "canary".to_owned())]);
         McpServerConfig::new(name, McpLink::Stdio { command, args, env, cwd: None })
+    }
+
+    #[test]
+    fn the_home_stands_in_front_of_words() {
+        let home = AbsPath::new("/h").unwrap();
+        let args =
+            ["~/a", "~", "~other/x", "--root=~/x", "x~/y", "~/dir/", "~/../up", "/abs", "rel"].map(str::to_owned);
+        let link =
+            McpLink::Stdio { command: "~/bin/x".into(), args: args.into(), env: vec![], cwd: Some("~/w".into()) };
+        let McpLink::Stdio { command, args, cwd, .. } = link.in_home(&home) else { panic!() };
+        assert_eq!((command.as_str(), cwd.as_deref()), ("/h/bin/x", Some("/h/w")));
+        assert_eq!(args, ["/h/a", "~", "~other/x", "--root=~/x", "x~/y", "/h/dir/", "/up", "/abs", "rel"]);
     }
 
     #[test]

@@ -29,6 +29,24 @@ impl AbsPath {
         Self::new(path_text::from_text(text))
     }
 
+    /// A path as people write it in settings: absolute, or `~/` and what is below `home`.
+    pub fn written(path: &str, home: Option<&Self>) -> Option<Self> {
+        match path.strip_prefix("~/") {
+            Some(rest) => home.map(|it| it.join(rest.trim_start_matches('/'))),
+            None => Self::new(path),
+        }
+    }
+
+    /// A word of a command line as a shell reads it: `~/` in front of it is this folder, the home.
+    pub fn expand_word(&self, word: &str) -> String {
+        match Self::written(word, Some(self)).filter(|_| word.starts_with("~/")) {
+            // Programs look at the end of a folder's name.
+            Some(path) if word.ends_with('/') => format!("{path}/"),
+            Some(path) => path.to_string(),
+            None => word.to_owned(),
+        }
+    }
+
     /// `path` as seen from here: absolute ones stay, relative ones are joined. NUL bytes are dropped.
     pub fn join(&self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();

@@ -86,6 +86,18 @@ fn commands_that_can_run_do() {
     assert!(faults.is_empty(), "\n{faults}");
 }
 
+/// An error names what was looked for, too: `castor … | grep NAME` cannot fail. A block `text output` can.
+#[test]
+fn no_page_looks_for_a_word_in_what_castor_says() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for line in blocks(&text).iter().filter(|it| it.info.starts_with("sh")).flat_map(|it| it.text.lines()) {
+            let is_search = line.split('|').skip(1).any(|it| it.trim_start().starts_with("grep "));
+            assert!(!(line.contains("castor ") && is_search), "{}: {line}", page.display());
+        }
+    }
+}
+
 #[test]
 fn a_page_that_is_wrong_is_found() {
     let folder = tempfile::tempdir().unwrap();

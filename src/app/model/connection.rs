@@ -54,10 +54,7 @@ impl ProcessEnvironment {
     }
 
     fn file(&self, written: &str) -> Option<AbsPath> {
-        match written.strip_prefix("~/") {
-            Some(rest) => self.home.as_ref().map(|it| it.join(rest)),
-            None => AbsPath::new(written),
-        }
+        AbsPath::written(written, self.home.as_ref())
     }
 }
 

@@ -115,6 +115,7 @@ fn apply(change: &AgentOverride, it: &mut AgentDefinition) {
 fn bind_program(it: &mut AgentDefinition, ground: &FolderConfig) {
     let AgentRun::Peer(run) = &mut it.run else { return };
     let PeerAgent::Program(program) = &mut **run else { return };
+    *program = ground.expand_program(program);
     let expand = match it.origin {
         // What it names was not shown: an extension gets no more than a workspace.
         AgentOrigin::Extension(..) => settings_files::expand_workspace_vars,

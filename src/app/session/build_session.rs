@@ -256,7 +256,8 @@ pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources:
         // Also the user's own: what they start may be found in the folder, as `npx` does.
         false => (Vec::new(), servers.iter().map(|it| (it.name.clone(), ServerStatus::Untrusted)).chain(off).collect()),
     };
-    let mut servers = merge_servers(folders.mcp_servers.clone(), of_settings);
+    let of_client = folders.mcp_servers.iter().map(|it| place.ground.expand_home(it)).collect();
+    let mut servers = merge_servers(of_client, of_settings);
     // The user's word holds for what the client brings, too.
     servers.retain(|it| match place.settings.mcp.exclusion_reason(&it.name) {
         Some(why) if off.iter().all(|(name, _)| *name != it.name) => {

@@ -128,10 +128,7 @@ fn tier_of(scope: Scope) -> Tier {
 /// What settings name, and what cannot be meant.
 fn read_policy_paths(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (PolicyPaths, Vec<(Tier, String)>) {
     let home = env.get("HOME").and_then(AbsPath::new);
-    let place = |it: &String| match it.strip_prefix("~/") {
-        Some(rest) => home.as_ref().map(|it| it.join(rest)),
-        None => AbsPath::new(it),
-    };
+    let place = |it: &String| AbsPath::written(it, home.as_ref());
     let mut odd = Vec::new();
     let mut places = |tier, all: Vec<String>| -> Vec<AbsPath> {
         let (known, strange): (Vec<String>, Vec<String>) = all.into_iter().partition(|it| place(it).is_some());

@@ -61,12 +61,7 @@ pub async fn ask(
 
 /// The program's real place. What the agent may write must not be what judges it.
 async fn find(program: &str, args: &[String], site: &CheckSite) -> Result<AbsPath, CheckError> {
-    let at = match (program.strip_prefix("~/"), site.home()) {
-        (Some(rest), Some(home)) => Some(home.join(rest)),
-        (Some(_), None) => None,
-        (None, _) => AbsPath::new(program),
-    };
-    let at = at.ok_or(CheckError::NoHome)?;
+    let at = AbsPath::written(program, site.home().as_ref()).ok_or(CheckError::NoHome)?;
     let (roots, cwd, args) = (site.roots.clone(), site.cwd.clone(), args.to_vec());
     let look = move || {
         let in_roots = |it: &AbsPath| roots.iter().any(|root| it.is_within(root));

@@ -149,11 +149,24 @@ impl FolderConfig {
         Hook { scripts, ..it }
     }
 
+    /// A server as a shell would start it.
+    pub fn expand_home(&self, it: &McpServerConfig) -> McpServerConfig {
+        match self.home() {
+            Some(home) => McpServerConfig { link: it.link.clone().in_home(&home), ..it.clone() },
+            None => it.clone(),
+        }
+    }
+
+    fn home(&self) -> Option<AbsPath> {
+        self.env.get("HOME").and_then(AbsPath::new)
+    }
+
     /// A server of settings, with what it runs of the workspace or of an extension.
     pub fn bind_server(&self, it: &McpServerConfig) -> McpServerConfig {
-        let McpLink::Stdio { command, args, env, cwd } = &it.link else { return it.clone() };
+        let it = self.expand_home(it);
+        let McpLink::Stdio { command, args, env, cwd } = &it.link else { return it };
         if !it.of_project && self.extensions.all.is_empty() {
-            return it.clone();
+            return it;
         }
         let mut server = json!({ "command": command, "args": args, "env": object(env) });
         if let (Some(cwd), Some(members)) = (cwd, server.as_object_mut()) {
@@ -164,7 +177,14 @@ impl FolderConfig {
             true => self.project.programs(&settings, &self.folder),
             false => self.extensions.programs(&settings),
         };
-        McpServerConfig { scripts, ..it.clone() }
+        McpServerConfig { scripts, ..it }
+    }
+
+    /// An agent's program as a shell would start it.
+    pub fn expand_program(&self, it: &ProgramAgent) -> ProgramAgent {
+        let Some(home) = self.home() else { return it.clone() };
+        let args = it.args.iter().map(|it| home.expand_word(it)).collect();
+        ProgramAgent { command: home.expand_word(&it.command), args, ..it.clone() }
     }
 
     /// A program that the workspace names as an agent, with what it runs.

@@ -113,7 +113,10 @@ fn take_word(word: &str, is_written: &mut bool, out: &mut BTreeSet<String>) {
         if !name.is_empty() && !std::mem::take(is_written) {
             let is_known = name.starts_with(|it: char| it == '.' || it == '_' || it.is_alphanumeric());
             let rest = name.split_once('/').filter(|_| !is_known).map(|it| it.1.to_owned());
-            out.extend(rest.into_iter().chain([name.to_owned()]));
+            // The home may be anything above the folder: each end of such a path is looked for.
+            let parts: Vec<&str> = name.strip_prefix("~/").into_iter().flat_map(|it| it.split('/')).collect();
+            let ends = (0..parts.len()).filter_map(|from| Some(parts.get(from..)?.join("/")));
+            out.extend(ends.chain(rest).chain([name.to_owned()]));
         }
         *is_written |= part.ends_with('>');
     }
@@ -162,6 +165,8 @@ mod tests {
             ("$(git rev-parse --show-toplevel)/x.sh", "x.sh"),
             ("'./my script.sh' --now", "my script.sh"),
             (r"./my\ script.sh", "my script.sh"),
+            ("~/x.sh", "x.sh"),
+            ("sh ~/code/w/scripts/m.sh", "scripts/m.sh"),
             ("cd scripts && ./m.sh", "scripts/m.sh"),
             (r#"sh -c "cd scripts && bash -c './m.sh'""#, "scripts/m.sh"),
             ("echo $(./x.sh) `cat hooks/a.sh`", "hooks/a.sh, x.sh"),

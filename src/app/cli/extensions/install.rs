@@ -53,8 +53,8 @@ pub fn source_of(cx: &Cx<'_, '_>, source: &str, reference: Option<&str>) -> Resu
 }
 
 pub fn folder(cx: &Cx<'_, '_>, name: &str) -> Result<AbsPath, Stop> {
-    let below = name.strip_prefix("~/").and_then(|it| Some(AbsPath::new(cx.env.get("HOME")?)?.join(it)));
-    let path = below.unwrap_or_else(|| cx.here.join(name));
+    let home = cx.env.get("HOME").and_then(AbsPath::new);
+    let path = AbsPath::written(name, home.as_ref()).unwrap_or_else(|| cx.here.join(name));
     match disk::metadata(&path) {
         Ok(it) if it.is_dir => disk::real_path(&path).or_else(failed),
         Ok(_) => wrong(format!("{path} is no folder")),

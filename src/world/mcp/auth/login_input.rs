@@ -29,8 +29,9 @@ pub(super) fn read_secret(target: &LoginTarget, name: &str, it: &McpSecret) -> R
         McpSecret::Text(it) => return Ok(it.as_str().into()),
         McpSecret::File(it) => it,
     };
-    let below = written.strip_prefix("~/").and_then(|it| Some(AbsPath::new(target.env.get("HOME")?)?.join(it)));
-    let path = below.or_else(|| AbsPath::new(written)).ok_or_else(|| refused("it is no absolute path".to_owned()))?;
+    let home = target.env.get("HOME").and_then(AbsPath::new);
+    let path = AbsPath::written(written, home.as_ref());
+    let path = path.ok_or_else(|| refused("it is no absolute path".to_owned()))?;
     let bytes = disk::read_head(&path, MAX_SECRET).map_err(|it| refused(format!("{path}: {it}")))?;
     let text = String::from_utf8(bytes).map_err(|_| refused(format!("{path} is no text")))?;
     Ok(text.trim().into())
