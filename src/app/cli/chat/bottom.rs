@@ -22,7 +22,7 @@ use crate::app::cli::{
 };
 
 /// Nobody has read a question that came up so shortly before a key: the key meant something else.
-const GLANCE: Duration = Duration::from_millis(200);
+const GLANCE: Duration = Duration::from_millis(400);
 const AWAY_HINT: &str = "tab answers the question; until then you type your message";
 
 pub struct Bottom {
@@ -74,9 +74,11 @@ impl Bottom {
 
     fn key_at_question(&mut self, key: &Key, now: Duration, out: &mut Vec<Action>) {
         let is_unread = now.saturating_sub(self.shown_at) < GLANCE;
-        match is_unread {
+        let begins_message = self.questions.first().is_some_and(|it| it.kind.is_begun_message(key));
+        match is_unread || begins_message {
             // A key too many for the question before it.
-            true if self.questions.is_next() => (),
+            true if is_unread && self.questions.is_next() && !begins_message => (),
+            // The rest of a message has letters that are answers, too.
             true => {
                 self.typed_before(key, out);
                 self.is_answering = self.composer.is_empty();

@@ -8,6 +8,7 @@
 //! open               the session is there; `open foreign`: of another agent, without steering
 //! text … | {…}       a piece of the answer; another session/update
 //! ask ID COMMAND     the agent wants to run that
+//! fallback ID        the agent wants to go on with another model
 //! propose ID TEXT    the agent wants to write that into notes.md, where `one` stands
 //! edited TEXT        the editor left that of the proposal
 //! late TEXT          words that came too late for the turn
@@ -30,14 +31,17 @@ use super::{
     lower::{Draft, ProposedText},
     state::Chat,
 };
-use crate::app::cli::{
-    render::{painter::Painter, text::Line},
-    run::{
-        client_requests::{Answer, Question, QuestionSubject},
-        failure::Failure,
-        keys::{KeyDecoder, KeyPress},
-        session_start::OpenedSession,
+use crate::{
+    app::cli::{
+        render::{painter::Painter, text::Line},
+        run::{
+            client_requests::{Answer, Question, QuestionSubject},
+            failure::Failure,
+            keys::{KeyDecoder, KeyPress},
+            session_start::OpenedSession,
+        },
     },
+    base::question::{Choice, Field, FieldKind, Form},
 };
 
 mod burst;
@@ -87,6 +91,7 @@ impl Stage {
             }
             "ask" => self.ask(rest),
             "propose" => self.propose(rest),
+            "fallback" => self.ask_for_fallback(rest),
             "edited" => {
                 let proposed = self.proposed.take().unwrap();
                 self.chat.answer_with_edit(&proposed, &rest.replace("\\n", "\n"), self.now);
@@ -155,11 +160,26 @@ impl Stage {
         self.ask_about(id, call);
     }
 
+    fn ask_for_fallback(&mut self, id: &str) {
+        let options = [("retry_once", "Go on with the smaller one"), ("stop", "Stop")];
+        let choice =
+            |(value, title): (&str, &str)| Choice { value: value.into(), title: title.into(), description: None };
+        let kind = FieldKind::Choice { options: options.map(choice).into() };
+        let name = "choice".to_owned();
+        let field = Field { name, title: None, description: None, required: true, kind, default: None };
+        let message = "The model does not answer. Go on with another one?".to_owned();
+        let form = Form { message: message.clone(), fields: vec![field] };
+        self.put(id, QuestionSubject::Form { message, form });
+    }
+
     fn ask_about(&mut self, id: &str, call: Value) {
-        let (answer, settled) = oneshot::channel();
         let options = json!([{"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
             {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}]);
-        let about = QuestionSubject::Permission(json!({"toolCall": call, "options": options}));
+        self.put(id, QuestionSubject::Permission(json!({"toolCall": call, "options": options})));
+    }
+
+    fn put(&mut self, id: &str, about: QuestionSubject) {
+        let (answer, settled) = oneshot::channel();
         let question =
             Question { request: id.to_owned(), session: None, agent: None, call: Some(id.to_owned()), about, answer };
         self.chat.ask(question, self.now);

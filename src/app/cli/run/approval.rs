@@ -17,7 +17,7 @@ use crate::app::cli::render::{
 const HELP: &[&str] = &[
     "A letter or a digit answers at once. Arrows move, and enter takes the marked option.",
     "Esc says no. Ctrl-C cancels the turn.",
-    "What was typed before a question appears never answers it.",
+    "What was typed before a question appears never answers it. A letter that is no answer begins a message.",
 ];
 
 const HELP_FOR_LINES: &[&str] = &[
@@ -92,13 +92,24 @@ impl ApprovalQuestion {
         match key {
             KeyPress::Char('?') => self.shows_help = !self.shows_help,
             KeyPress::Char('w' | 'W') if self.offers_reason() => self.why = Some(LineEditor::default()),
-            KeyPress::Char('d' | 'D') if !self.text.cut.is_empty() && !self.is_far => {
+            KeyPress::Char('d' | 'D') if self.offers_rest() => {
                 self.is_far = true;
                 return QuestionStep::Show(self.text.cut.clone());
             }
             _ => (),
         }
         QuestionStep::Open
+    }
+
+    /// Whether a letter, a digit or pasted text means something here.
+    pub fn takes(&self, key: &KeyPress) -> bool {
+        let means = match key {
+            KeyPress::Char('?') => true,
+            KeyPress::Char('w' | 'W') => self.offers_reason(),
+            KeyPress::Char('d' | 'D') => self.offers_rest(),
+            _ => false,
+        };
+        means || self.why.is_some() || self.menu.takes(key) || self.look(key).is_some()
     }
 
     fn key_of_reason(&mut self, key: &KeyPress) -> QuestionStep {
@@ -130,6 +141,11 @@ impl ApprovalQuestion {
     fn offers_reason(&self) -> bool {
         let is_no = |it: &MenuOption| it.kind == "reject_once";
         self.takes_words && self.menu.options().iter().any(is_no) && self.menu.option_for_line("w").is_none()
+    }
+
+    /// Whether more of the text can be shown.
+    fn offers_rest(&self) -> bool {
+        !self.text.cut.is_empty() && !self.is_far
     }
 
     pub fn draw(&self, width: usize) -> Vec<Line> {
@@ -221,7 +237,7 @@ impl ApprovalQuestion {
         }
         let parts = [
             ("esc no", true),
-            ("d shows all", !self.text.cut.is_empty() && !self.is_far),
+            ("d shows all", self.offers_rest()),
             ("p pager", self.offers_pager()),
             ("e edit", self.editable().is_some()),
             ("? keys", true),

@@ -14,7 +14,7 @@ use super::{
     key_input::{KeyInput, Typed},
     keys::KeyPress,
     line_editor::LineEditor,
-    question_queue::QuestionQueue,
+    question_queue::{PendingQuestion, QuestionQueue},
     question_subject::QuestionPlace,
     terminal::{self, TypedBytes},
 };
@@ -202,7 +202,10 @@ impl TerminalAsker {
 
     /// A key for the line that is typed, or else for the question.
     fn key(&mut self, key: &KeyPress) {
-        let Some(first) = self.waiting.first_mut().filter(|_| self.editor.is_empty()) else {
+        let listens = self.listens;
+        // A letter that is no answer begins a line, whose other letters are none either.
+        let is_asked = |it: &&mut PendingQuestion| !(listens && it.kind.is_begun_message(key));
+        let Some(first) = self.waiting.first_mut().filter(|_| self.editor.is_empty()).filter(is_asked) else {
             self.edit(key);
             // The line is done, and its last key is no answer.
             if self.editor.is_empty() && self.is_asking() {

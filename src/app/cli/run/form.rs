@@ -170,6 +170,14 @@ impl FormInProgress {
         FormEvent::Open(String::new())
     }
 
+    /// Whether a letter, a digit or pasted text means something here.
+    pub fn takes(&self, key: &KeyPress) -> bool {
+        match &self.input {
+            FieldInput::Menu(menu) => menu.takes(key),
+            FieldInput::Line(_) => true,
+        }
+    }
+
     /// What a key answers with, if it ends the field: `null` for nothing.
     fn input_value(&mut self, key: &KeyPress) -> Option<Value> {
         let field = self.form.fields.get(self.at);

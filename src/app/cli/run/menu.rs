@@ -143,6 +143,11 @@ impl Menu {
         None
     }
 
+    /// Whether a letter, digit or space chooses something.
+    pub fn takes(&self, key: &KeyPress) -> bool {
+        self.option_for_key(key).is_some() || *key == KeyPress::Char(' ') && self.checked.is_some()
+    }
+
     /// The option with the letter or digit, the letter first.
     fn option_for_key(&self, key: &KeyPress) -> Option<usize> {
         let KeyPress::Char(it) = key else { return None };

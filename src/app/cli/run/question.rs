@@ -56,6 +56,16 @@ impl QuestionKind {
         }
     }
 
+    /// Whether a key is the beginning of a message: text that answers nothing here.
+    pub fn is_begun_message(&self, key: &KeyPress) -> bool {
+        let takes = match self {
+            Self::Approval(it) => it.takes(key),
+            Self::Form(it) => it.takes(key),
+            Self::Page(it) => it.menu.takes(key),
+        };
+        matches!(key, KeyPress::Char(_) | KeyPress::Paste(_)) && !takes
+    }
+
     /// What the line comes to, or what to show in place of an answer.
     pub fn line(&mut self, line: &str) -> Result<Answer, String> {
         match self {
