@@ -5,6 +5,8 @@
 //! columns 40 80 200  of the terminals on which it is played; 80 otherwise
 //! rows 24            of them
 //! env TERM=dumb      args --plain       ws PATH "text"       more of the start
+//! before ARGS        castor runs with these to its end, and without a terminal
+//! noverb             `--fake-responses FILE` and the args alone, without `chat`
 //! model …            an answer of the model, as in conversations
 //! type TEXT          keys; \n is Enter, \e Escape, \t Tab, \x03 and the like a byte
 //! wait TEXT          until the screen has this
@@ -47,8 +49,8 @@ use crate::{
 };
 
 const BAR: &str = "\n=====\n";
-/// Nothing comes any more for so long: the screen is what it will be.
-const QUIET: Duration = Duration::from_millis(250);
+/// Nothing comes any more for so long: the screen is what it will be, and a question takes answers.
+const QUIET: Duration = Duration::from_millis(450);
 
 /// A terminal, and castor on it.
 struct Stage {
@@ -75,10 +77,17 @@ impl Stage {
             sandbox.write(format!("ws/{path}"), &serde_json::from_str::<String>(text).unwrap());
         }
         let script = sandbox.workspace().join("../script.jsonl");
+        let fake = format!("--fake-responses={}", script.display());
+        for it in all("before ") {
+            sandbox.args = it.split(' ').map(Into::into).chain([fake.clone().into()]).collect();
+            let ended = sandbox.command().output().unwrap();
+            assert!(ended.status.success(), "{it}: {ended:?}");
+        }
         sandbox.program = "setsid".into();
         sandbox.args = vec!["--ctty".into(), sandbox.watched().client().into()];
         if !steps.contains(&"bare") {
-            sandbox.args.extend(["chat".into(), format!("--fake-responses={}", script.display()).into()]);
+            let verb = (!steps.contains(&"noverb")).then(|| "chat".to_owned());
+            sandbox.args.extend(verb.into_iter().chain([fake]).map(Into::into));
         }
         sandbox.args.extend(all("args ").flat_map(|it| it.split(' ')).map(Into::into));
         if steps.contains(&"shell") {
@@ -153,8 +162,14 @@ impl Stage {
     fn act(&mut self, step: &str, kept: &mut String) {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         match verb {
-            "bare" | "shell" | "columns" | "rows" | "env" | "args" | "ws" | "model" => (),
-            "type" => self.master.write_all(&bytes(rest)).unwrap(),
+            "bare" | "noverb" | "before" | "shell" | "columns" | "rows" | "env" | "args" | "ws" | "model" => (),
+            "type" => {
+                // A question takes no letter at first.
+                if ["esc no", "esc declines"].iter().any(|it| self.text().contains(it)) {
+                    self.settle();
+                }
+                self.master.write_all(&bytes(rest)).unwrap();
+            }
             "wait" => self.wait(step, |it| it.contains(rest)),
             "times" => {
                 let (n, text) = rest.split_once(' ').unwrap();

@@ -31,6 +31,8 @@ use super::{
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
 };
+/// The value of a `-r` without one: no command line can hold it, so that `-r ""` is a mistake and no choice.
+pub const CHOOSE: &str = "\0";
 const ABOUT: &str = "A coding agent for your editor, your scripts and your terminal";
 const GEMINI: &str = "\nGemini CLI's flags work too, also without a command: castor -y -p \"…\"";
 const EXAMPLES: &str = "\
@@ -145,7 +147,7 @@ pub enum AcpVerb {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionArgs {
     /// Continue a session; without an id, choose it from a list
-    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = "")]
+    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = CHOOSE)]
     pub resume: Option<String>,
     /// Continue the last session of this folder
     #[arg(short, long = "continue", conflicts_with = "resume")]

@@ -28,7 +28,7 @@ const VERBS: &[(&str, &str)] = &[
 const CHAT: &str = "use `castor chat PROMPT`, or `castor` alone";
 const WORKTREE: &str = "make the worktree with `git worktree add`, and use --cwd DIR";
 const EXTENSIONS: &str = "use `castor extensions list`, and `castor acp --extensions NAME` for no others";
-const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
+const RESUME: &str = "use `castor -c` for the last session, or `castor -r` to choose one";
 
 /// Flags of Gemini CLI, and what castor has in their place.
 const FLAGS: &[(&str, &str)] = &[
@@ -44,6 +44,14 @@ const FLAGS: &[(&str, &str)] = &[
     ("--acp", "use `castor acp`"),
     ("--experimental-acp", "use `castor acp`"),
 ];
+
+/// Whether a line begins with a word that is no command, nothing like one, and none of another program's.
+pub fn is_unknown_word(error: &clap::Error, words: &[String]) -> bool {
+    let is_first = |it: &String| error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String(it.clone()));
+    error.kind() == ErrorKind::InvalidSubcommand
+        && error.get(ContextKind::SuggestedSubcommand).is_none()
+        && words.first().is_some_and(|it| is_first(it) && !VERBS.iter().any(|row| row.0 == it))
+}
 
 /// What to say in place of clap's error. `words`: the command line behind the program's name.
 pub fn find_hint(error: &clap::Error, words: &[String]) -> Option<String> {

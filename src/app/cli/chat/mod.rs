@@ -43,7 +43,7 @@ use self::{
     terminal_traits::TerminalTraits,
 };
 use super::{
-    args::{ChatArgs, RunArgs},
+    args::{CHOOSE, ChatArgs, RunArgs},
     render::text::{Line, Style},
     run::{
         self, RunContext,
@@ -78,6 +78,13 @@ impl ChatArgs {
     fn typed(&self) -> Option<&str> {
         let flags = self.prompt_interactive.as_deref().or(self.gemini.prompt_flag.as_deref());
         self.prompt.as_deref().or(flags).filter(|it| !it.trim().is_empty())
+    }
+
+    /// Whether the picker asks which session goes on. A first message, or a mode, is for the one that is chosen: a list
+    /// asks before anything else then.
+    fn picks_session(&self) -> bool {
+        let is_asked = self.session.resume.as_deref() == Some(CHOOSE) && self.session.agent.is_none();
+        is_asked && !self.plain && self.typed().is_none() && self.agent_args.mode().is_none()
     }
 
     /// The same session as `castor run` would open. An empty prompt: the list of sessions asks for none.
@@ -127,6 +134,8 @@ struct StartArgs {
     cwd: AbsPath,
     cwd_text: String,
     run_args: RunArgs,
+    /// The picker of sessions comes up first.
+    picks_session: bool,
 }
 
 impl StartArgs {
@@ -139,6 +148,10 @@ impl StartArgs {
             return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
         };
         let mut run_args = args.to_run();
+        let picks_session = args.picks_session() && context.is_live;
+        if picks_session {
+            run_args.session.resume = None;
+        }
         earlier_session::settle(&mut run_args, &cwd)?;
         run::check_sandbox(&run_args)?;
         if let Some(mode) = args.agent_args.mode().filter(|_| args.session.agent.is_none() && !args.gemini.skip_trust) {
@@ -150,7 +163,7 @@ impl StartArgs {
             );
             asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
         }
-        Ok(Self { cwd, cwd_text, run_args })
+        Ok(Self { cwd, cwd_text, run_args, picks_session })
     }
 }
 
@@ -166,7 +179,7 @@ struct Opening {
 
 impl Opening {
     fn prepare(args: &ChatArgs, context: RunContext, settled: StartArgs) -> Result<Self, Failure> {
-        let StartArgs { cwd, cwd_text, mut run_args } = settled;
+        let StartArgs { cwd, cwd_text, mut run_args, .. } = settled;
         let replay = read_log(&mut run_args, &cwd)?;
         let demo = run::needs_demo(&run_args, || (context.model_access)(&cwd));
         if demo.is_some() {
@@ -209,7 +222,7 @@ async fn converse(args: &ChatArgs, context: RunContext, settled: StartArgs) -> E
     // A terminal without single keys, or a reader that wants lines.
     let keys = if args.plain { None } else { KeyInput::open(KeyModes::CHAT) };
     let is_live = keys.is_some();
-    let cwd = settled.cwd.clone();
+    let (cwd, picks_session) = (settled.cwd.clone(), settled.picks_session);
     let mut chat = Chat::new(Box::new(Composer::new(args.vi)), &settled.cwd_text, is_live);
     let traits = TerminalTraits::of_env(&Env::from_process());
     let mut screen = ChatScreen::new(is_live, context.stdout_color && !args.plain, args.theme, traits);
@@ -237,6 +250,7 @@ async fn converse(args: &ChatArgs, context: RunContext, settled: StartArgs) -> E
     if let Some(it) = replay {
         it.show(&mut session.chat, Duration::ZERO, session.screen.size);
     }
+    session.set_picks_session(picks_session);
     session.load_habits();
     session.tell_demo(demo.as_deref());
     if let Some(text) = args.typed() {

@@ -148,6 +148,8 @@ pub struct AgentLink {
     /// Counts the searches: the last one is wanted.
     searches: Arc<AtomicU64>,
     pub session: Option<String>,
+    /// The picker of sessions comes up as soon as there is an agent to ask.
+    picks_session: bool,
     cwd: AbsPath,
 }
 
@@ -162,6 +164,7 @@ impl AgentLink {
             capabilities: PromptCapabilities::default(),
             searches: Arc::default(),
             session: None,
+            picks_session: false,
             cwd,
         }
     }

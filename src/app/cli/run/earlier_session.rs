@@ -9,7 +9,7 @@ use super::failure::{Exit, Failure};
 use crate::{
     app::{
         cli::{
-            args::RunArgs,
+            args::{CHOOSE, RunArgs},
             sessions::{self, CommandContext, CommandError, CommandLook, ids::MIN_ID, list, numbered},
             terminal_text::clean_line,
         },
@@ -40,7 +40,7 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
         return Err(Failure::input(taken_for_id(&word)));
     }
     if args.session.agent.is_some() {
-        return match word.is_empty() {
+        return match word == CHOOSE {
             true => Err(Failure::input("-r needs the id of a session, or latest, where --agent names another agent")),
             false => Ok(()),
         };
@@ -53,11 +53,11 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     let has_prompt = args.typed().is_some() || look.is_piped;
     let now = Now { unix_ms: unix_ms(), seed: 0 };
     let mut context = CommandContext { store: &store, cwd, now, out: &mut out, ask: None, look };
-    let chosen = match word.is_empty() {
+    let chosen = match word == CHOOSE {
         true => choose_on_terminal(&mut context, args),
         false => find_named_session(&context, &word),
     };
-    let chosen = chosen.map_err(|it| match word.is_empty() || has_prompt {
+    let chosen = chosen.map_err(|it| match word == CHOOSE || has_prompt {
         true => Failure::input(it.why),
         false => Failure::input(taken_for_id(&word)),
     })?;
@@ -175,7 +175,7 @@ impl Terminal {
 mod tests {
     use serde_json::json;
 
-    use super::{RunArgs, choose, settle};
+    use super::{CHOOSE, RunArgs, choose, settle};
     use crate::{
         app::cli::{
             args::SessionArgs,
@@ -200,7 +200,7 @@ mod tests {
         let mut last = RunArgs { session, ..RunArgs::default() };
         settle(&mut last, &cwd).unwrap();
         assert_eq!(last.session.resume.as_deref(), Some("latest"));
-        let mut other = args("");
+        let mut other = args(CHOOSE);
         other.session.agent = Some("cat".to_owned());
         assert_eq!(settle(&mut other, &cwd).unwrap_err().exit.code(), 42);
     }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_number_chooses_a_session() {
-        let mut with_prompt = RunArgs { prompt: Some("go".to_owned()), ..args("") };
+        let mut with_prompt = RunArgs { prompt: Some("go".to_owned()), ..args(CHOOSE) };
         let titles = ["Alpha", "Beta\u{1b}[2J", "Gamma"];
         let (id, seen) = chosen(&titles, &["4", "x", "2"], &mut with_prompt);
         let id = id.unwrap().unwrap();
@@ -250,7 +250,7 @@ mod tests {
         let row = seen.lines().find(|it| it.starts_with(" 2  ")).unwrap();
         assert!(row.contains(&id[id.len() - 5..]), "{id} {row}");
 
-        let mut without = args("");
+        let mut without = args(CHOOSE);
         let (id, _) = chosen(&titles, &["", "and now?"], &mut without);
         assert!(id.is_ok() && without.prompt.as_deref() == Some("and now?"));
         assert_eq!(chosen(&titles, &[], &mut without).0, Ok(None));
@@ -260,11 +260,11 @@ mod tests {
     #[test]
     fn a_user_can_leave_the_list() {
         for typed in ["q", "Q", " - ", "\u{1b}", "\u{1b}[A"] {
-            let mut args = args("");
+            let mut args = args(CHOOSE);
             assert_eq!(chosen(&["Alpha"], &["7", typed], &mut args).0, Ok(None), "{typed:?}");
             assert_eq!(args.prompt, None);
         }
-        let (_, seen) = chosen(&["Alpha"], &["\u{7}", "q"], &mut args(""));
+        let (_, seen) = chosen(&["Alpha"], &["\u{7}", "q"], &mut args(CHOOSE));
         assert!(seen.contains("  This is no number of the list. ") && !seen.contains("\"\""), "{seen}");
     }
 }

@@ -1,6 +1,6 @@
 //! The agent's side of the loop: the session that opens, messages, answers.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use jsonrpsee::core::client::Error;
 use serde_json::{Value, json, value::RawValue};
@@ -42,6 +42,11 @@ impl SessionLoop {
     pub fn tell_demo(&mut self, keys: Option<&[(String, String)]>) {
         let Some(keys) = keys.map(<[_]>::to_vec) else { return };
         self.link.replies.push(Box::pin(async move { Reply::Notes(demo_notes(&keys, true).await) }));
+    }
+
+    /// Whether the picker of sessions comes up as soon as there is an agent to ask.
+    pub fn set_picks_session(&mut self, picks: bool) {
+        self.link.picks_session = picks;
     }
 
     /// Begins to open the session.
@@ -143,6 +148,9 @@ impl SessionLoop {
         self.chat.opened(&opened, now);
         if opened.is_castor() {
             self.ask_servers(Duration::ZERO);
+        }
+        if mem::take(&mut self.link.picks_session) {
+            self.list_sessions();
         }
     }
 
