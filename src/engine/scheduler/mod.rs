@@ -215,6 +215,8 @@ impl Scheduler {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
                     call.end(cx.step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
                 }
+                // A word about the agent's own end does nothing outside: no rule, host or hook keeps an agent at work.
+                Some(_) if let Some(output) = self.exit.run(cx.tools, &call.call) => call.end(cx.step, output),
                 Some(_) if let Some(output) = skill_calls::answer_at_once(cx.tools, cx.step.record, &call.call) => {
                     call.end(cx.step, output);
                 }
@@ -243,10 +245,6 @@ impl Scheduler {
                     continue;
                 }
                 n_children += 1;
-            }
-            if let Some(output) = self.exit.run(cx.tools, &call.call) {
-                call.run_after_hooks(cx, output);
-                continue;
             }
             if let Some(output) = skill_calls::run(cx, &call.call) {
                 call.run_after_hooks(cx, output);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::{
-        agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents},
+        agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents, COMPLETE_TASK, ESCALATE, TRANSFER_TO_AGENT},
         check::ClientPolicy,
         file_prompt::Skill,
         host_tools::{HostTool, HostTools},
@@ -105,6 +105,11 @@ fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
         AgentRun::Composite(_) => true,
         AgentRun::Peer(it) => it.tools().contains(&tool),
     }
+}
+
+/// Tools by which an agent speaks of its own end. They are the runtime's: no list of tools takes them away.
+fn is_exit(tool: &str) -> bool {
+    [COMPLETE_TASK, ESCALATE, TRANSFER_TO_AGENT].contains(&tool)
 }
 
 /// Whether the agent does things by itself, and asks before.
@@ -219,7 +224,8 @@ impl Toolbox {
         let known_tools = self.known_tools.iter().chain(&more).cloned().collect();
         let mut hidden = self.hidden.to_vec();
         more.retain(|it| {
-            keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&self.rules, it, None, self.interactive))
+            let denied = || policy::unconditional_deny(&self.rules, it, None, self.interactive);
+            is_exit(&it.name) || keep_or_hide(&mut hidden, it, None, denied())
         });
         let (own_tools, tools) = (sorted(&self.own_tools, &more), sorted(&self.tools, &more));
         Self { known_tools, own_tools, tools, hidden: hidden.into(), ..self }
@@ -290,7 +296,7 @@ impl Toolbox {
 
     /// The same with these tools only.
     pub fn only(&self, names: &[&str]) -> Self {
-        let kept = self.tools.iter().filter(|it| names.contains(&&*it.name)).cloned();
+        let kept = self.tools.iter().filter(|it| names.contains(&&*it.name) || is_exit(&it.name)).cloned();
         Self { tools: kept.collect(), ..self.clone() }
     }
 
