@@ -53,6 +53,17 @@ pub trait RunningCommand: Send {
     fn screen(&self) -> Option<Screen>;
 }
 
+/// The end of a command that outlived its call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandReport {
+    /// Which command ended, and how: castor's own words.
+    pub how: String,
+    /// The end of what it printed since, which is the command's word.
+    pub printed: String,
+    /// All of its output.
+    pub log: Option<AbsPath>,
+}
+
 /// An event of a running command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandEvent {

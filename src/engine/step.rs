@@ -38,6 +38,7 @@ use crate::base::{
     server_offer::ServerQuery,
     server_order::ServerOrder,
     state::{StateDelta, StateMap, StateOrder},
+    terminal::CommandReport,
     terminal::Screen,
     tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     trust::TrustChoice,
@@ -94,7 +95,7 @@ pub enum Input {
     /// The notice is not true any more; nothing comes of it where it was shown.
     WithdrawNotice(String),
     /// The report on a background command, for the next request to the model.
-    BackgroundResult(String),
+    BackgroundResult(CommandReport),
     /// All processes of a background command have ended. The number is that of its first process.
     BackgroundExited(u32),
     /// A credential was read again; whether another one is used from now on.

@@ -67,11 +67,9 @@ fn the_end_of_a_command_enters_the_running_turn() {
     let last = server.asked().last().unwrap().body.clone();
     let told: Vec<String> = texts(&last).into_iter().filter(|it| it.contains(TOLD)).collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(
-        told[0].starts_with("[Notice]\n<untrusted_context>\nBackground execution update:\n`mkfifo go;"),
-        "{told:?}"
-    );
-    assert!(told[0].contains("has ended: exit code 0.\nThe last it printed:\nthe end of it\n"), "{told:?}");
+    assert!(told[0].starts_with("[Notice]\nBackground execution update:\n`mkfifo go;"), "{told:?}");
+    let quoted = "<untrusted_context>\nthe end of it\n</untrusted_context>\nAll of its output: ";
+    assert!(told[0].contains(&format!("has ended: exit code 0.\nThe last it printed:\n{quoted}")), "{told:?}");
     let (_, log) = told[0].split_once("All of its output: ").unwrap();
     let log = std::fs::read_to_string(log.lines().next().unwrap()).unwrap();
     assert!(log.contains("the end of it\n") && log.contains("[Exit Code: 0]"), "{log}");

@@ -9,5 +9,8 @@ pub const TRANSFER_META: &str = "transfer";
 /// In `_meta` of what the user said while a turn ran.
 pub const STEERING_META: &str = "steering";
 
+/// In `_meta` of castor's own words to the model: the places of the parts that quote somebody else.
+pub const QUOTES_META: &str = "quotes";
+
 /// The kind of the custom event that carries the plan.
 pub const PLAN_EVENT: &str = "plan";

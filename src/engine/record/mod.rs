@@ -18,7 +18,7 @@ mod token_scale;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
 pub use fork::Fork;
-pub use marks::{COMMAND_META, PLAN_EVENT, STEERING_META, TRANSFER_META};
+pub use marks::{COMMAND_META, PLAN_EVENT, QUOTES_META, STEERING_META, TRANSFER_META};
 pub use rewind::RewindPoint;
 pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
@@ -469,7 +469,7 @@ impl Record {
             EventKind::Message { role: Speaker::Developer, content, .. } if event.meta.contains_key(EXPANSION) => {
                 history.push_context(&joined_text(content));
             }
-            EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
+            EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content, &event.meta),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
                 history.push_call(request_id, name, args, signature.as_deref());

@@ -29,7 +29,7 @@ use crate::{
         question::Form,
         rewind,
         sampling::ServerAsk,
-        terminal::Screen,
+        terminal::{CommandReport, Screen},
         tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
         trust::TrustChoice,
     },
@@ -134,7 +134,7 @@ impl World {
                 let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
                 Input::Outages(BTreeMap::from([(["a", "b"][self.dice(2) as usize].to_owned(), outage)]))
             }
-            5 if self.dice(3) == 0 => Input::BackgroundResult("`make` has ended.".to_owned()),
+            5 if self.dice(3) == 0 => Input::BackgroundResult(CommandReport::default()),
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::messages::tell_model;
-use crate::engine::record::Step;
+use super::messages::{ModelNote, tell_model};
+use crate::{base::terminal::CommandReport, engine::record::Step};
 
 /// More of them are counted only: a session that is left alone must not fill its next request with them.
 const MAX_WAITING: usize = 16;
@@ -11,7 +11,7 @@ const MAX_WAITING: usize = 16;
 /// What the model was not told yet.
 #[derive(Clone, Debug, Default)]
 pub struct Completions {
-    waiting: VecDeque<String>,
+    waiting: VecDeque<CommandReport>,
     n_forgotten: usize,
 }
 
@@ -20,12 +20,12 @@ impl Completions {
         self.waiting.is_empty()
     }
 
-    pub fn add(&mut self, text: String) {
+    pub fn add(&mut self, report: CommandReport) {
         if self.waiting.len() == MAX_WAITING {
             self.waiting.pop_front();
             self.n_forgotten += 1;
         }
-        self.waiting.push_back(text);
+        self.waiting.push_back(report);
     }
 
     /// A request is about to be built: what waits is part of the conversation, before what the user says.
@@ -34,11 +34,19 @@ impl Completions {
         if waiting.is_empty() {
             return;
         }
-        let mut text = "Background execution update:".to_owned();
+        let mut note = ModelNote::from("Background execution update:");
         if n_forgotten > 0 {
-            text += &format!("\n({n_forgotten} more ended before these.)");
+            note = note.and(format!("\n({n_forgotten} more ended before these.)"));
         }
-        waiting.iter().for_each(|it| text += &format!("\n{it}"));
-        tell_model(step, text);
+        for CommandReport { how, printed, log } in waiting {
+            note = match printed.is_empty() {
+                true => note.and(format!("\n{how}\nIt printed nothing more.")),
+                false => note.and(format!("\n{how}\nThe last it printed:\n")).and_quote(printed),
+            };
+            if let Some(it) = log {
+                note = note.and(format!("\nAll of its output: {it}"));
+            }
+        }
+        tell_model(step, note);
     }
 }

@@ -39,6 +39,8 @@ const INTERVAL: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     pub why: String,
+    /// The words are of a model that looked at the conversation, and no orders of castor's.
+    pub is_quoted: bool,
 }
 
 /// What one prompt's turn has seen of its model.
@@ -91,9 +93,8 @@ impl Loops {
         if let Some((cycle, n)) = &mut self.warned {
             *n = if cycle.contains(&end) { *n + 1 } else { 0 };
             if *n >= FURTHER {
-                return Some(Loop {
-                    why: format!("it went on with `{name}` after it was told that this leads nowhere"),
-                });
+                let why = format!("it went on with `{name}` after it was told that this leads nowhere");
+                return Some(Loop { why, is_quoted: false });
             }
         }
         let length = (1..=MAX_CYCLE).find(|it| self.ends_in_cycle(*it))?;
@@ -102,14 +103,14 @@ impl Loops {
             return None;
         }
         self.warned = Some((cycle, 0));
-        Some(Loop { why: of_calls(name, length) })
+        Some(Loop { why: of_calls(name, length), is_quoted: false })
     }
 
     /// The model said more.
     pub fn record_text(&mut self, delta: &str) -> Option<Loop> {
         self.text.push(delta).then(|| {
             self.text = Text::default();
-            Loop { why: "it said the same words again and again".to_owned() }
+            Loop { why: "it said the same words again and again".to_owned(), is_quoted: false }
         })
     }
 

@@ -6,7 +6,7 @@ use super::{
     endings::Cause,
     flow::{Flow, Phase, Station},
     loop_detection::{Loop, LoopWatch, Loops},
-    messages::tell_model,
+    messages::{ModelNote, tell_model},
     pseudo_call::{PseudoCall, PseudoCallKind},
     spec::TurnContext,
     state::TurnState,
@@ -45,15 +45,16 @@ pub(super) fn check_repetition(turn: &mut TurnState, cx: &mut TurnContext<'_, '_
     found.map_or(Flow::Next, |it| stop_loop(turn, cx, it))
 }
 
-pub(super) fn stop_loop(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, Loop { why }: Loop) -> Flow {
+pub(super) fn stop_loop(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, found: Loop) -> Flow {
     turn.loops.strikes += 1;
     if turn.loops.strikes == 1 {
-        tell_model(cx.step, nudge(&why));
+        tell_model(cx.step, nudge(&found));
         return Flow::Go(Station::Limits);
     }
     if !cx.spec.toolbox.interactive {
-        return Flow::End(Cause::Loop(why));
+        return Flow::End(Cause::Loop(found.why));
     }
+    let why = found.why;
     let asked = LOOP.ask_how(cx.step, "The model repeats itself".to_owned(), form(&why));
     Flow::wait(LoopQuestion { asked, why })
 }
@@ -116,11 +117,13 @@ fn record_last_calls(loops: &mut Loops, record: &Record) -> Option<Loop> {
     res
 }
 
-fn nudge(why: &str) -> String {
-    format!(
-        "This may be a loop: {why}. Stop and look at what has been learned so far. Do not repeat a call whose result is \
-         known; try another way, or tell the user what stands in the way."
-    )
+fn nudge(it: &Loop) -> ModelNote {
+    const ADVICE: &str = "Stop and look at what has been learned so far. Do not repeat a call whose result is known; try \
+                          another way, or tell the user what stands in the way.";
+    match it.is_quoted {
+        true => ModelNote::from("This may be a loop: ").and_quote(&*it.why).and(format!("\n{ADVICE}")),
+        false => format!("This may be a loop: {}. {ADVICE}", it.why).into(),
+    }
 }
 
 fn form(why: &str) -> Form {

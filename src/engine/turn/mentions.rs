@@ -2,7 +2,7 @@
 
 use super::{
     flow::{Flow, Phase},
-    messages::{send_message, tell_model},
+    messages::{ModelNote, send_message, tell_model},
     spec::TurnContext,
     state::TurnState,
 };
@@ -88,7 +88,10 @@ impl Phase for ReadingResources {
                 let content = [head].into_iter().chain(parts).collect();
                 send_message(cx.step, Speaker::User, content, &[STEERING_META]);
             }
-            Err(why) => tell_model(cx.step, format!("The resource @{server}:{uri} could not be read: {why}")),
+            Err(why) => {
+                let note = ModelNote::from(format!("The resource @{server}:{uri} could not be read: "));
+                tell_model(cx.step, note.and_quote(why));
+            }
         }
         read_next(self.left, turn, cx)
     }

@@ -123,7 +123,7 @@ fn double_check(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, asked: &str,
 /// Whether the model listens is looked at soon.
 fn stop_unproductive(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, why: String) -> Flow {
     turn.loops.pace.interval = FURTHER as u32;
-    stop_loop(turn, cx, Loop { why })
+    stop_loop(turn, cx, Loop { why, is_quoted: true })
 }
 
 /// The end of the conversation as one text: a model that is asked about calls must not take them for its own.

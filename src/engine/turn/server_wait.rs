@@ -2,7 +2,7 @@
 
 use super::{
     flow::{Flow, Phase},
-    messages::tell_model,
+    messages::{ModelNote, tell_model},
     spec::TurnContext,
     state::TurnState,
 };
@@ -49,7 +49,8 @@ pub(super) fn tell_notices(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> F
     ended.into_iter().for_each(|grant| cx.step.log(Fact::Revoked { grant }));
     notices.into_iter().for_each(|it| cx.scratch.preamble.notice_once(it));
     if let Some(text) = cx.scratch.preamble.take_message() {
-        tell_model(cx.step, text);
+        // Servers and files have a say in it.
+        tell_model(cx.step, ModelNote::quote(text));
     }
     Flow::Next
 }

@@ -25,6 +25,7 @@ use crate::{
         path::AbsPath,
         question::Form,
         sampling::ServerAsk,
+        terminal::CommandReport,
         tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
@@ -192,7 +193,7 @@ fn input(line: &str) -> Input {
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)].into() },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)], starts_turn: false },
-        "completed" => Input::BackgroundResult(rest.to_owned()),
+        "completed" => Input::BackgroundResult(CommandReport { how: rest.to_owned(), ..CommandReport::default() }),
         "emptied" => Input::BackgroundExited(id.parse().unwrap()),
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),

@@ -130,8 +130,7 @@ struct OwnClientMeta {
     interactive: Option<bool>,
     /// True: AgentEvents come as `_castor/session/event`, beside the updates.
     events: Option<bool>,
-    /// True: what a command prints comes as `terminal_output` in the `_meta` of its updates, piece by piece and without
-    /// escape sequences; without it, each update repeats the output so far as content.
+    /// True: output of commands comes by pieces, as `terminal_output` in `_meta` of updates; else updates repeat all of it.
     output_deltas: Option<bool>,
     /// True: castor says what a rewind takes away, by `_castor/session/rewound`.
     rewind: Option<bool>,
@@ -463,6 +462,8 @@ struct EventMeta {
     command: Option<bool>,
     /// The user said it while a turn ran.
     steering: Option<bool>,
+    /// Of a developer's message: the places of the parts that quote others. The model sees those marked as data.
+    quotes: Option<Vec<usize>>,
     /// Of a session_update: a client gave the title, and castor makes no other.
     given: Option<bool>,
     /// Of an error: one word for programs.

@@ -275,12 +275,14 @@ impl SessionView {
     }
 
     fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], lines: &mut Vec<u8>) {
+        if role == Speaker::Developer {
+            return self.notice(id.as_str(), &joined_text(parts), None, lines);
+        }
         for part in parts {
             match (role, part) {
                 (Speaker::Agent, Part::Text { text, .. }) => {
                     self.chunks.write(ChunkKind::Message, id, text, cuts, lines);
                 }
-                (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, None, lines),
                 (Speaker::Agent, Part::Thought { thought, .. }) => {
                     self.chunks.write(ChunkKind::Thought, id, thought, cuts, lines);
                 }

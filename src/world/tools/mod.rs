@@ -51,7 +51,7 @@ use crate::{
         path::AbsPath,
         sandbox::{Confinement, ProtectedPaths},
         saved_memory::SavedMemory,
-        terminal::{Screen, Terminal},
+        terminal::{CommandReport, Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
     world::{disk, process::Groups},
@@ -160,7 +160,7 @@ pub struct Background {
     /// The end of the session, and with it of all that commands left running.
     pub session_closed: CancellationToken,
     /// Takes what became of a command.
-    pub completed: Progress,
+    pub completed: OnCommandEnd,
     /// Called when all processes of a command have ended, perhaps before its call returns.
     pub on_group_empty: OnGroupEmpty,
     /// Tells user and model, with the session's next turn.
@@ -174,7 +174,7 @@ impl Default for Background {
         let emptied: OnGroupEmpty = Arc::new(|_| Box::pin(async {}));
         Self {
             session_closed: CancellationToken::new(),
-            completed: nobody.clone(),
+            completed: Arc::new(|_| Box::pin(async {})),
             on_group_empty: emptied,
             notice: nobody,
         }
@@ -202,6 +202,9 @@ impl Default for Terminals {
 }
 
 pub type OnGroupEmpty = Arc<dyn Fn(u32) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Takes the report on a command that outlived its call.
+pub type OnCommandEnd = Arc<dyn Fn(CommandReport) -> BoxFuture<'static, ()> + Send + Sync>;
 
 pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Tools,
     editor_client::{EditorClient, EditorFs, EditorTerminal},
-    redact_output,
+    redact_output::{self, LateSender},
 };
 use crate::{
     app::{
@@ -91,9 +91,9 @@ impl EffectTask {
             progress: self.progress(),
             background: Background {
                 session_closed: resources.children.closed.token.clone(),
-                completed: self.text_sender(Input::BackgroundResult),
+                completed: self.late_sender(|it| vec![&mut it.how, &mut it.printed], Input::BackgroundResult),
                 on_group_empty: self.group_end_sender(),
-                notice: self.text_sender(Input::Notice),
+                notice: self.late_sender(|it| vec![it], Input::Notice),
             },
             settings: resources.tools.clone(),
             env: resources.children.env.clone(),
@@ -114,12 +114,16 @@ impl EffectTask {
         EditorFs { client: self.editor_client(), disk, cwd, roots, reads, writes }
     }
 
-    /// Takes texts for the session, also long after the call's own end.
-    pub fn text_sender(&self, input: fn(String) -> Input) -> Progress {
-        redact_output::text_sender(self.answers.clone(), &self.resources, input)
+    /// Takes what is for the session, also long after the call's own end; `texts` are the texts of it.
+    pub fn late_sender<T: Send + 'static>(
+        &self,
+        texts: fn(&mut T) -> Vec<&mut String>,
+        input: fn(T) -> Input,
+    ) -> LateSender<T> {
+        redact_output::late_sender(self.answers.clone(), &self.resources, texts, input)
     }
 
-    /// Reports a background process that ended with all its children. As [`EffectTask::text_sender`].
+    /// Reports a background process that ended with all its children. As [`EffectTask::late_sender`].
     fn group_end_sender(&self) -> OnGroupEmpty {
         let (answers, session) = (self.answers.clone(), self.resources.session.clone());
         Arc::new(move |pid| -> BoxFuture<'static, ()> {

@@ -23,6 +23,9 @@ use crate::{
     },
 };
 
+/// Takes what no call waits for.
+pub type LateSender<T> = Arc<dyn Fn(T) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// `input` as it may be said. `Ran` is what [`output`] made of it, and `Printed` what came out of its stream.
 pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Input {
     if !matches!(
@@ -58,14 +61,21 @@ pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Inp
     input
 }
 
-/// Takes texts for user and model that no call waits for. It holds no desk: who holds one keeps the session open.
-pub fn text_sender(answers: Sender<Event>, resources: &SessionResources, input: fn(String) -> Input) -> Progress {
+/// Takes what is for user and model, and no call waits for: `texts` are the texts of it. It holds no desk: who holds one
+/// keeps the session open.
+pub fn late_sender<T: Send + 'static>(
+    answers: Sender<Event>,
+    resources: &SessionResources,
+    texts: fn(&mut T) -> Vec<&mut String>,
+    input: fn(T) -> Input,
+) -> LateSender<T> {
     let (session, secrets) = (resources.session.clone(), resources.model_input.secrets.clone());
-    Arc::new(move |mut text: String| -> BoxFuture<'static, ()> {
+    Arc::new(move |mut late: T| -> BoxFuture<'static, ()> {
         let (answers, session, secrets) = (answers.clone(), session.clone(), secrets.clone());
         Box::pin(async move {
-            OutputRedactor { redactor: load_redactor(&secrets, false).await, exempt_files: Vec::new() }.text(&mut text);
-            _ = answers.send(Event::Engine { session, input: input(text) }).await;
+            let exit = OutputRedactor { redactor: load_redactor(&secrets, false).await, exempt_files: Vec::new() };
+            texts(&mut late).into_iter().for_each(|it| exit.text(it));
+            _ = answers.send(Event::Engine { session, input: input(late) }).await;
         })
     })
 }

@@ -1,9 +1,9 @@
 //! The report on a background command when it ends.
 
-use super::{super::Progress, background::ListedProcesses};
+use super::{super::OnCommandEnd, background::ListedProcesses};
 use crate::base::{
     path::AbsPath,
-    terminal::Exit,
+    terminal::{CommandReport, Exit},
     text::{first_line, tail},
 };
 
@@ -17,7 +17,7 @@ pub struct Completion {
     pub command: String,
     pub pid: Option<u32>,
     pub log: Option<AbsPath>,
-    pub tell: Progress,
+    pub tell: OnCommandEnd,
     /// The end of what it printed since.
     pub printed: String,
     /// As the model may ask for it.
@@ -37,20 +37,14 @@ impl Completion {
     /// It is over.
     pub async fn report_end(self, exit: &Exit) {
         self.listed.note_end(&in_words(exit));
-        (self.tell)(self.end_message(exit)).await;
+        (self.tell)(self.end_report(exit)).await;
     }
 
-    fn end_message(&self, exit: &Exit) -> String {
+    fn end_report(&self, exit: &Exit) -> CommandReport {
         let command = first_line(&self.command.split_whitespace().collect::<Vec<_>>().join(" "), NAMED);
         let pid = self.pid.map(|it| format!(" (PID {it})")).unwrap_or_default();
-        let how = in_words(exit);
-        let mut lines = vec![format!("`{command}`{pid}, which ran in the background, has ended: {how}.")];
-        lines.push(match tail(&self.printed, SHOWN).trim() {
-            "" => "It printed nothing more.".to_owned(),
-            text => format!("The last it printed:\n{text}"),
-        });
-        lines.extend(self.log.as_ref().map(|it| format!("All of its output: {it}")));
-        lines.join("\n")
+        let how = format!("`{command}`{pid}, which ran in the background, has ended: {}.", in_words(exit));
+        CommandReport { how, printed: tail(&self.printed, SHOWN).trim().to_owned(), log: self.log.clone() }
     }
 }
 
@@ -67,10 +61,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Completion, ListedProcesses, SHOWN};
-    use crate::base::{path::AbsPath, terminal::Exit};
+    use crate::base::{
+        path::AbsPath,
+        terminal::{CommandReport, Exit},
+    };
 
     fn completion() -> Completion {
-        let tell: super::Progress = Arc::new(|_| Box::pin(async {}));
+        let tell: super::OnCommandEnd = Arc::new(|_| Box::pin(async {}));
         let log = AbsPath::new("/s/b.log");
         Completion {
             command: "make\nall".to_owned(),
@@ -86,21 +83,19 @@ mod tests {
     fn says_how_it_went() {
         let mut it = completion();
         let failed = Exit { code: Some(2), ..Exit::default() };
-        assert_eq!(
-            it.end_message(&failed),
-            "`make all` (PID 7), which ran in the background, has ended: exit code 2.\nIt printed nothing more.\n\
-             All of its output: /s/b.log"
-        );
+        let how = "`make all` (PID 7), which ran in the background, has ended: exit code 2.".to_owned();
+        assert_eq!(it.end_report(&failed), CommandReport { how, printed: String::new(), log: it.log.clone() });
         it.add_output("no rule\n");
         let killed = Exit { signal: Some("SIGTERM".to_owned()), ..Exit::default() };
-        assert!(it.end_message(&killed).contains("ended by SIGTERM.\nThe last it printed:\nno rule\nAll of"));
+        let report = it.end_report(&killed);
+        assert!(report.how.ends_with("ended by SIGTERM.") && report.printed == "no rule", "{report:?}");
     }
 
     #[test]
     fn a_talkative_command_is_told_of_in_few_words() {
         let mut it = completion();
         (0..100_000).for_each(|n| it.add_output(&format!("line {n}\n")));
-        let said = it.end_message(&Exit::default());
-        assert!(said.len() < SHOWN + 300 && said.contains("line 99999\n") && it.printed.len() <= 8 * SHOWN, "{said}");
+        let said = it.end_report(&Exit::default()).printed;
+        assert!(said.len() <= SHOWN && said.ends_with("line 99999") && it.printed.len() <= 8 * SHOWN, "{said}");
     }
 }

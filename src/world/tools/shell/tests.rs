@@ -18,6 +18,7 @@ use crate::{
         content::joined_text,
         fs::{BoxFuture, Fs, FsError},
         path::AbsPath,
+        terminal::CommandReport,
         tool::{Access, Display, ToolOutput},
     },
     world::{
@@ -47,7 +48,7 @@ struct Bench {
     shell: Shell,
     groups: Groups,
     shown: UnboundedReceiver<String>,
-    completed: UnboundedReceiver<String>,
+    completed: UnboundedReceiver<CommandReport>,
     emptied: UnboundedReceiver<u32>,
 }
 
@@ -72,8 +73,8 @@ impl Bench {
                 Box::pin(async {})
             }),
             background: Background {
-                completed: Arc::new(move |text| {
-                    _ = teller.send(text);
+                completed: Arc::new(move |report| {
+                    _ = teller.send(report);
                     Box::pin(async {})
                 }),
                 on_group_empty: Arc::new(move |pid| {
@@ -338,9 +339,10 @@ async fn background_commands_live_on_and_are_logged() {
         logged()
     );
     let said = in_time(bench.completed.recv()).await.unwrap();
-    let how = format!("(PID {pid}), which ran in the background, has ended: exit code 0.\nThe last it printed:\n");
-    assert!(said.contains(&how) && said.contains("later\n") && !said.contains("up\n"), "{said}");
-    assert!(said.ends_with(&format!("All of its output: {}", log.display())), "{said}");
+    let how = format!("(PID {pid}), which ran in the background, has ended: exit code 0.");
+    assert!(said.how.ends_with(&how), "{said:?}");
+    assert!(said.printed.contains("later") && !said.printed.contains("up\n"), "{said:?}");
+    assert_eq!(said.log.unwrap().as_path(), log, "{:?}", said.how);
     assert_eq!(in_time(bench.emptied.recv()).await.unwrap().to_string(), pid);
 }
 
