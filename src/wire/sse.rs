@@ -34,6 +34,8 @@ pub struct Decoder {
     started: bool,
     name: Bytes,
     data: EventData,
+    /// Lines that are no fields: what a server writes that answers plainly.
+    plain: Vec<u8>,
     /// Bytes of the event so far.
     size: usize,
     max: usize,
@@ -65,6 +67,7 @@ impl Decoder {
             started: false,
             name: Bytes::new(),
             data: EventData::None,
+            plain: Vec::new(),
             size: 0,
             max,
             failed: false,
@@ -96,6 +99,11 @@ impl Decoder {
             self.check()?;
         }
         Err(TooLarge(self.max))
+    }
+
+    /// The lines that were no fields, at most [`MAX_EVENT`] bytes of them.
+    pub fn take_plain(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.plain)
     }
 
     /// At the end of the body. An event that no blank line ends is incomplete and is dropped: `true` when there was one.
@@ -135,6 +143,10 @@ impl Decoder {
         let (name, value) = line.split_at(memchr(b':', &line).unwrap_or(line.len()));
         let begin = name.len() + if value.starts_with(b": ") { 2 } else { usize::from(!value.is_empty()) };
         let (is_data, is_name) = (name == b"data", name == b"event");
+        if !matches!(name, b"" | b"data" | b"event" | b"id" | b"retry") && self.plain.len() + size <= self.max {
+            self.plain.extend_from_slice(&line);
+            self.plain.push(b'\n');
+        }
         line.advance(begin);
         if is_data {
             self.data.push(line);
@@ -261,6 +273,15 @@ mod tests {
         check_max(11, ": 34567890\ndata: 4567\n\n", "=\"4567\"\n");
         check_max(11, ": 345678901\ndata: 4567\n\n", "!\n");
         check_max(11, "a line without an end and without a colon", "!\n");
+    }
+
+    #[test]
+    fn lines_that_are_no_fields_are_kept() {
+        let mut decoder = Decoder::default();
+        decoder.push(Bytes::from_static(b": x\nid: 1\nretry\ndata: a\n\n{\n \"data\": 1,\n\n \"b: c\"}\nevent: e\n\n"));
+        while decoder.next().unwrap().is_some() {}
+        assert_eq!(decoder.take_plain(), b"{\n \"data\": 1,\n \"b: c\"}\n");
+        assert!(decoder.take_plain().is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod acp_agent;
 mod agents;
 mod aliases;
+mod answers;
 mod auth;
 mod auth_required;
 mod background;

@@ -18,7 +18,8 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 
 /// Not a test: does nothing unless it is asked to be a server.
 ///
-/// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
+/// Kinds, separated by blanks: `mute` answers nothing, `torn` answers a call of `echo` with its text as the line,
+/// `careless` has no version and complains before each answer, `slow` initialize only after [`go`], `crash` ends at once, `noise`
 /// prints garbage between messages, `once` ends at its second start, `second` at its first, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `pages` has a tool that wants the user on a page first and one that asks after its answer, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
@@ -103,6 +104,13 @@ impl Server {
             print_line("{\"jsonrpc\":\"2.0\",\"method\":");
             print_line("\u{1}\u{fffd}");
         }
+        if self.is("careless") {
+            print_line(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#);
+        }
+        if self.is("torn") && about == "echo" {
+            let line = message["params"]["arguments"]["text"].as_str().unwrap_or_default();
+            return print_line(&line.replace("ID", &message["id"].to_string()));
+        }
         let Some(answer) = self.answer(message) else { return };
         if self.is("crossed") && about == "echo" {
             match self.held.take() {
@@ -140,6 +148,9 @@ impl Server {
                 };
                 let mut res = json!({"protocolVersion": version, "capabilities": capabilities,
                     "serverInfo": {"name": "it", "version": "1"}});
+                if self.is("careless") {
+                    res["serverInfo"].as_object_mut().unwrap().remove("version");
+                }
                 if instructions.is_string() {
                     res["instructions"] = instructions;
                 }

@@ -335,7 +335,7 @@ fn a_workspace_names_no_provider() {
     assert!(told.contains("providers") && told.contains("a workspace may not set this"), "{told}");
 }
 
-fn agent(providers: &Value, model: &str) -> (Sandbox, Client) {
+pub fn agent(providers: &Value, model: &str) -> (Sandbox, Client) {
     agent_with(providers, model, &json!({}))
 }
 
@@ -349,7 +349,7 @@ fn agent_with(providers: &Value, model: &str, capabilities: &Value) -> (Sandbox,
     (sandbox, client)
 }
 
-fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
+pub fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.call("session/prompt", params).unwrap()
 }

@@ -1,6 +1,6 @@
 //! JSON-RPC message parser: a request, a notification, a response, or the error to send instead.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use jsonrpsee::types::{ErrorCode, ErrorObjectOwned};
 use serde::{
@@ -9,7 +9,10 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{base::text, wire::jsonrpc::error};
+use crate::{
+    base::text,
+    wire::{json_text, jsonrpc::error},
+};
 
 /// A request's id, which its answer echoes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,14 +50,19 @@ pub enum InvalidMessage {
 }
 
 /// Reads one line. Only the envelope is looked at: `params` and `result` are valid JSON of any kind and depth, so
-/// that reading them into values can still fail (nesting above 128, lone surrogates), but not overflow the stack.
+/// that reading them into values can still fail (nesting above 128), but not overflow the stack. Texts are made readable.
 pub fn parse(line: &[u8]) -> Result<Message, InvalidMessage> {
-    let text = str::from_utf8(line).map_err(|_| unreadable("not UTF-8"))?;
+    let text = json_text::readable(line);
     // Structs and maps that serde reads also accept arrays, so the kind is checked first.
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(no_object(text));
+        return Err(no_object(&text));
     }
-    let head: MessageHead = serde_json::from_str(text).map_err(|it| unreadable(&it.to_string()))?;
+    let head: MessageHead = serde_json::from_str(&text).map_err(|it| unreadable(&it.to_string()))?;
+    // It could not be echoed as it came.
+    let is_replaced = |it: &RawValue| it.get().contains('\u{fffd}') || it.get().contains("\\ufffd");
+    if matches!(text, Cow::Owned(_)) && head.id.is_some_and(is_replaced) {
+        return Err(bad_id());
+    }
     match head.method {
         Some(method) => call(&head, method),
         None => reply(&head),
@@ -277,11 +285,10 @@ mod tests {
     #[test]
     fn answers_what_is_not_json() {
         for line in
-            ["x", "{", "{}{}", r#"{"a":1} {"b":2}"#, "[1,", "{\"id\":01}", "", "\u{feff}{}", "nul", "{\"\\ud800\":1}"]
+            ["x", "{", "{}{}", r#"{"a":1} {"b":2}"#, "[1,", "{\"id\":01}", "", "\u{feff}{}", "nul", "{\"\\ud80\":1}"]
         {
             check(line, "bad Null -32700");
         }
-        assert_eq!(shown(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"), "bad Null -32700");
     }
 
     #[test]
@@ -299,7 +306,6 @@ mod tests {
         check(r#"{"jsonrpc":2.0,"id":7,"method":"m"}"#, "bad Number(7) -32600");
         check(r#"{"jsonrpc":"1.0","method":"m"}"#, "bad Null -32600");
         check(r#"{"jsonrpc":"2.0","id":7,"method":5}"#, "bad Number(7) -32600");
-        check(r#"{"jsonrpc":"2.0","id":7,"method":"\ud800"}"#, "bad Number(7) -32600");
     }
 
     #[test]
@@ -311,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_deep_nesting_and_lone_surrogates() {
+    fn survives_deep_nesting() {
         let (open, close) = ("[".repeat(20_000), "]".repeat(20_000));
         check(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{open}"#), "bad Null -32700");
         check(&open, "bad Null -32700");
@@ -321,12 +327,19 @@ mod tests {
         check(&error, "error Number(1) 1 \"m\" null");
 
         let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{open}{close}}}"#);
-        let lone = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\ud800"}}"#;
-        for line in [deep.as_str(), lone] {
-            let Ok(Message::Request { params: Some(params), .. }) = parse(line.as_bytes()) else {
-                panic!("{line:.60}")
-            };
-            assert!(serde_json::from_str::<Value>(params.get()).is_err());
+        let Ok(Message::Request { params: Some(params), .. }) = parse(deep.as_bytes()) else { panic!() };
+        assert!(serde_json::from_str::<Value>(params.get()).is_err());
+    }
+
+    #[test]
+    fn reads_half_pairs_and_bytes_that_are_no_text() {
+        let message = |text: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":{text},"params":{{{text}:{text}}}}}"#);
+        let expected = |text: &str| format!("request Number(7) {text} {{\"{text}\":\"{text}\"}}");
+        for (given, read) in [(r"\ud83c\udf89", "\u{1f389}"), (r"a\ud83c", "a\u{fffd}"), (r"\uDF89", "\u{fffd}")] {
+            let got = shown(message(&format!("\"{given}\"")).as_bytes());
+            assert_eq!(got.replace(r"\ufffd", "\u{fffd}").replace(given, read), expected(read), "{given}");
         }
+        let bytes: Vec<u8> = message("\"@\"").bytes().map(|it| if it == b'@' { 0xff } else { it }).collect();
+        assert_eq!(shown(&bytes), expected("\u{fffd}"));
     }
 }

@@ -8,7 +8,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::base::text;
+use crate::{base::text, wire::json_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
@@ -104,7 +104,7 @@ impl Binding {
     /// The server's own word on what went wrong, or what is wrong with the answer.
     pub fn read(self, data: &[u8]) -> Result<Value, Refusal> {
         let garbage = |it: serde_json::Error| Refusal::Garbage(format!("its answer cannot be read: {it}"));
-        let value: Value = serde_json::from_slice(data).map_err(garbage)?;
+        let value: Value = serde_json::from_str(&json_text::readable(data)).map_err(garbage)?;
         if let Some(error) = value.get("error").filter(|it| !it.is_null()) {
             return Err(Refusal::Error(error_in_words(error)));
         }

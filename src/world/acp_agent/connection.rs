@@ -22,7 +22,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::base::text;
+use crate::{base::text, wire::json_text};
 
 /// The longest line that is taken from an agent.
 const MAX_LINE: u64 = 64 << 20;
@@ -227,10 +227,11 @@ impl Demux {
         if line.is_empty() {
             return Ok(());
         }
+        let line = json_text::readable(line);
         // serde reads structs from arrays, too: only objects are messages here.
-        let envelope = match line.first() {
-            Some(b'{') => serde_json::from_slice::<Envelope<'_>>(line).ok(),
-            _ => None,
+        let envelope = match line.starts_with('{') {
+            true => serde_json::from_str::<Envelope<'_>>(&line).ok(),
+            false => None,
         };
         let params = |it: Option<&RawValue>| it.map_or_else(|| RawValue::NULL.to_owned(), ToOwned::to_owned);
         let message = match envelope {
@@ -243,7 +244,7 @@ impl Demux {
             Some(Envelope { method: Some(method), params: it, .. }) => {
                 Incoming::Notification { method: method.into_owned(), params: params(it) }
             }
-            _ => Incoming::Noise(text::head(&String::from_utf8_lossy(line), 200).to_owned()),
+            _ => Incoming::Noise(text::head(&line, 200).to_owned()),
         };
         self.incoming.send(message).await.map_err(|_| ListenerGone)
     }

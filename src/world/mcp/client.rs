@@ -97,8 +97,9 @@ impl OpenConnection {
             }
             Err(it) if has_no_handshake(&it) => Err(StartError::NoHandshake(text::first_line(&it.to_string(), 300))),
             Err(it) => match process {
-                Some(process) => Err(StartError::Gone(process.exit_reason().await)),
-                None => Err(connect_error(&it)),
+                // An answer of another form than a handshake's is a reason of its own.
+                Some(process) if !is_form(&it) => Err(StartError::Gone(process.exit_reason().await)),
+                _ => Err(connect_error(&it)),
             },
         }
     }
@@ -296,6 +297,13 @@ fn has_no_handshake(error: &ClientInitializeError) -> bool {
     matches!(error, ClientInitializeError::JsonRpcError(it) if codes.contains(&it.code))
 }
 
+/// Whether the server answered, but not as a handshake is answered.
+fn is_form(error: &ClientInitializeError) -> bool {
+    use ClientInitializeError as It;
+    let is_closed = matches!(error, It::ConnectionClosed(_) | It::TransportError { .. } | It::Cancelled);
+    !is_closed
+}
+
 /// Why the handshake failed.
 fn connect_error(error: &ClientInitializeError) -> StartError {
     if error.is_authorization_required() {
@@ -304,6 +312,7 @@ fn connect_error(error: &ClientInitializeError) -> StartError {
     let cause: &(dyn Error + 'static) = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return connect_error(fallback),
         ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
+        ClientInitializeError::JsonRpcError(it) => return StartError::Gone(text::first_line(&it.message, 300)),
         other => other,
     };
     let (wants_credential, why) = (is_unauthorized(cause), innermost_cause(cause));

@@ -10,7 +10,7 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::{EventSink, ServerEvent};
+use super::{EventSink, ServerEvent, incoming::read_value};
 
 /// Requests that wait for their answer, and messages that nobody has taken yet. Further requests wait for a place.
 const QUEUE: usize = 64;
@@ -111,7 +111,7 @@ impl Transport<RoleClient> for ClientTransport {
         loop {
             let message = self.messages.recv().await?;
             let id = message.get("id").cloned();
-            match (serde_json::from_value(message), id) {
+            match (read_value(message), id) {
                 (Ok(it), _) => return Some(it),
                 (Err(why), None) => tracing::debug!("ignored an MCP message: {why}"),
                 (Err(why), Some(id)) => {

@@ -13,6 +13,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
 use super::{
     error::{SseError, StartError},
+    incoming::IncomingReader,
     line_limit::LineOverflow,
 };
 use crate::wire::sse::{Decoder, Event};
@@ -28,6 +29,7 @@ pub(super) struct Sse {
     endpoint: Url,
     headers: HeaderMap,
     messages: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
+    incoming: IncomingReader,
     reader: JoinHandle<()>,
 }
 
@@ -53,8 +55,9 @@ impl Sse {
         let opened = timeout(PATIENCE, opening).await;
         let (events, endpoint) = opened.map_err(|_| NO_ENDPOINT)??;
         let (sender, messages) = mpsc::channel(QUEUE);
-        let reader = tokio::spawn(read(events, sender));
-        Ok(Self { client, endpoint, headers, messages, reader })
+        let incoming = IncomingReader::default();
+        let reader = tokio::spawn(read(events, incoming.clone(), sender));
+        Ok(Self { client, endpoint, headers, messages, incoming, reader })
     }
 }
 
@@ -92,18 +95,15 @@ impl Events {
     }
 }
 
-async fn read(mut events: Events, sender: mpsc::Sender<RxJsonRpcMessage<RoleClient>>) {
+async fn read(mut events: Events, incoming: IncomingReader, sender: mpsc::Sender<RxJsonRpcMessage<RoleClient>>) {
     while let Some(event) = events.next().await {
         if !event.name.is_empty() && &*event.name != b"message" {
             continue;
         }
-        match serde_json::from_slice(&event.data) {
-            Ok(message) => {
-                if sender.send(message).await.is_err() {
-                    return;
-                }
+        for message in incoming.read(&event.data) {
+            if sender.send(message).await.is_err() {
+                return;
             }
-            Err(it) => tracing::debug!("ignored an MCP message: {it}"),
         }
     }
 }
@@ -115,6 +115,7 @@ impl Transport<RoleClient> for Sse {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), SseError>> + Send + 'static {
+        self.incoming.note_sent(&item);
         let post = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).json(&item);
         async move {
             let sent = timeout(PATIENCE, post.send())

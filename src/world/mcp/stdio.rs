@@ -2,14 +2,14 @@
 
 use std::{io, time::Duration};
 
-use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::time::sleep;
 
 use super::{
     ServerIdentity,
     client::{Listener, OpenConnection},
     error::StartError,
-    line_limit::{LimitedLines, LineOverflow},
+    line_limit::LineOverflow,
+    line_transport::LineTransport,
 };
 use crate::{
     base::{mcp::McpLink, path::AbsPath, sandbox::Confinement},
@@ -51,7 +51,7 @@ pub(super) async fn open(
     let PipedProcess { life, stdin, stdout, stderr } = spawn.start_piped(groups).map_err(absent)?;
     let process = ServerProcess::new(life, stderr, secrets);
     let overflow = LineOverflow::default();
-    let transport = AsyncRwTransport::new_client(LimitedLines::new(stdout, overflow.clone()), stdin);
+    let transport = LineTransport::new(stdout, stdin, overflow.clone());
     let open = OpenConnection::handshake(transport, listener, Some(process)).await?;
     Ok(OpenConnection { overflow, ..open })
 }

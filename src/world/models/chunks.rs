@@ -2,41 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{
-    legal_names::LegalNames,
-    lenient::Count,
-    provider_limits,
-    text_events::{TextChunk, TextEvent},
-};
+use super::{legal_names::LegalNames, lenient::Count, provider_limits};
 use crate::base::model::{Chunk, Finish, Usage};
-
-/// What every decoder knows of the answer that it reads.
-#[derive(Debug, Default)]
-pub struct AnswerState {
-    /// Passed on once, at the end.
-    pub usage: Option<Usage>,
-    pub finished: bool,
-    last_text: Option<TextEvent>,
-}
-
-impl AnswerState {
-    /// A chunk of this text. `event`: its event, if nothing else in it counts; the next one like it needs no parsing.
-    pub fn text(&mut self, event: Option<&[u8]>, text: &str, chunk: TextChunk) -> Option<Chunk> {
-        self.last_text = event.and_then(|it| TextEvent::new(it, text, chunk));
-        chunk(text.to_owned())
-    }
-
-    /// The chunk of an event that needs no parsing.
-    pub fn text_again(&self, data: &[u8]) -> Option<Chunk> {
-        self.last_text.as_ref()?.again(data)
-    }
-
-    pub fn finish(&mut self, why: Finish, out: &mut Vec<Chunk>) {
-        self.finished = true;
-        out.extend(self.usage.take().map(Chunk::Usage));
-        out.push(Chunk::Finish(why));
-    }
-}
 
 /// Why an answer ended, by a provider's words for an end, a limit and a refusal.
 pub fn finish(word: &str, stop: &[&str], max_tokens: &[&str], safety: &[&str]) -> Finish {
@@ -56,16 +23,16 @@ pub struct TokenDetails {
     pub reasoning_tokens: Count,
 }
 
-/// Of input, output and total. Theirs counts the thoughts as output as well.
+/// Of input, output and total. Output counts the thoughts as well, unless the total or the thoughts say that they stand
+/// beside it.
 pub fn usage([input, output, total]: [Count; 3], cached: u64, thought: u64) -> Usage {
-    Usage {
-        input: input.0,
-        output: output.0.saturating_sub(thought),
-        cached,
-        written: 0,
-        thought,
-        total: total.0.max(input.0.saturating_add(output.0)),
-    }
+    let both = input.0.saturating_add(output.0);
+    let are_beside = thought > output.0 || (thought > 0 && total.0 == both.saturating_add(thought));
+    let (output, sum) = match are_beside {
+        true => (output.0, both.saturating_add(thought)),
+        false => (output.0.saturating_sub(thought), both),
+    };
+    Usage { input: input.0, output, cached, written: 0, thought, total: total.0.max(sum) }
 }
 
 /// `None`: it says nothing.

@@ -34,7 +34,9 @@ pub fn from_stream(error: &str) -> Failure {
 
 /// Fails where an event says what went wrong.
 pub fn check(error: Option<&RawValue>) -> Result<(), Failure> {
-    error.map_or(Ok(()), |it| Err(from_stream(it.get())))
+    // Some servers say with each event that nothing went wrong.
+    let is_said = |it: &&RawValue| !matches!(it.get(), "\"\"" | "false" | "{}" | "[]" | "0");
+    error.filter(is_said).map_or(Ok(()), |it| Err(from_stream(it.get())))
 }
 
 fn failure(status: u16, told: ErrorDetails, retry_after_ms: Option<u64>) -> Failure {
@@ -153,6 +155,14 @@ fn find_error(value: &Value, depth: usize, told: &mut ErrorDetails) -> bool {
         }
         Value::Object(map) => {
             note_error(value, told);
+            // A gateway's own words say less than those of the provider behind it.
+            let own = map.get("message").and_then(Value::as_str).map(text::end_sentence).unwrap_or_default();
+            if let Some(raw) = value.pointer("/metadata/raw")
+                && find_error(raw, depth + 1, told)
+            {
+                told.message = format!("{own} {}", told.message).trim().to_owned();
+                return true;
+            }
             let inner = map.get("error").filter(|it| !it.is_null()).or_else(|| map.get("message"));
             let found = inner.is_some_and(|it| find_error(it, depth + 1, told));
             // What a router passes on; its own message says only that there is something.
@@ -336,10 +346,10 @@ fn millis(seconds: f64) -> Option<u64> {
 ///
 /// # Errors
 /// `Garbage`, with how the event begins.
-pub fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Failure> {
-    let beginning = || text::head(&String::from_utf8_lossy(data.get(..400).unwrap_or(data)), 200).to_owned();
+pub fn parse<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, Failure> {
+    let beginning = || text::head(data, 200);
     // Derived structs also read JSON arrays, field by field.
-    if data.first() != Some(&b'{') {
+    if !data.starts_with('{') {
         let message = format!("The model's answer has an unexpected form; it begins with: {}", beginning());
         return Err(Failure::new(FailureKind::Garbage, message));
     }
@@ -347,9 +357,7 @@ pub fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Failure> {
         let message = format!("The model's answer could not be read ({why}); it begins with: {}", beginning());
         Failure::new(FailureKind::Garbage, message)
     };
-    // Looked at as a whole: serde_json would look at each text by itself, which takes ten times as long.
-    let text = std::str::from_utf8(data).map_err(|it| unreadable(&it))?;
-    serde_json::from_str(text).map_err(|it| unreadable(&it))
+    serde_json::from_str(data).map_err(|it| unreadable(&it))
 }
 
 #[cfg(test)]
@@ -375,6 +383,16 @@ mod tests {
             (r#"{"error":{"message":"half"#, r#"{"error":{"message":"half"#),
             ("<html><body>Bad Gateway</body></html>", "The model server answered HTTP 400 Bad Request"),
             ("", "The model server answered HTTP 400 Bad Request"),
+            (
+                r#"{"error":{"message":"Provider failed","metadata":{"raw":"slow down","x":1}}}"#,
+                "Provider failed. slow down",
+            ),
+            (
+                r#"{"error":{"message":"Provider failed","metadata":{"raw":"{\"error\":{\"message\":\"why\"}}"}}}"#,
+                "Provider failed. why",
+            ),
+            (r#"{"error":{"message":"own words","metadata":{"raw":""}}}"#, "own words"),
+            (r#"{"error":{"message":"own words","metadata":{"raw":null}}}"#, "own words"),
             (r#"{"other":1}"#, r#"{"other":1}"#),
         ];
         for (body, message) in table {

@@ -21,6 +21,8 @@ const WINDOW_KEYS: &[&str] = &[
     "/context_window",
     "/max_model_len",
     "/max_context_length",
+    // What llama.cpp was started with, and what the model could.
+    "/meta/n_ctx",
     "/meta/n_ctx_train",
 ];
 
@@ -62,9 +64,10 @@ impl Remote {
     }
 }
 
-/// `{"models":[…]}` is Gemini's form, `{"data":[…]}` everybody else's. What cannot hold a conversation is left out.
+/// `{"models":[…]}` is Gemini's form, `{"data":[…]}` everybody else's. llama.cpp has both, and says more in the second.
+/// What cannot hold a conversation is left out.
 fn parse_list(list: &Value) -> Option<Vec<ListedModel>> {
-    let items = list.get("models").or_else(|| list.get("data"))?.as_array()?;
+    let items = ["data", "models"].iter().find_map(|key| list.get(key)?.as_array())?;
     Some(items.iter().filter(|it| is_chat_model(it)).filter_map(parse_model).take(MAX_MODELS).collect())
 }
 
@@ -131,6 +134,12 @@ mod tests {
                 r#"served "" Some(8192)"#,
                 r#"local.gguf "" Some(32768)"#,
             ],
+        );
+        check(
+            json!({ "models": [{ "name": "tiny", "model": "tiny" }], "object": "list", "data": [
+                { "id": "tiny", "meta": { "n_ctx": 4_096, "n_ctx_train": 65_536 } },
+            ] }),
+            &[r#"tiny "" Some(4096)"#],
         );
         check(json!({ "data": [] }), &[]);
         for other in [json!([]), json!({}), json!({ "data": {} })] {

@@ -1,5 +1,6 @@
 //! Models behind the trait `Generator`: a request goes in, chunks stream out.
 
+mod answer_state;
 pub mod anthropic;
 mod call_ids;
 pub mod chat;
@@ -22,7 +23,11 @@ pub mod responses;
 pub mod script;
 pub mod switch;
 #[cfg(test)]
+mod tests_answers;
+#[cfg(test)]
 mod tests_caching;
+#[cfg(test)]
+mod tests_spoken;
 #[cfg(test)]
 mod tests_streams;
 mod text_events;

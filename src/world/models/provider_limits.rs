@@ -37,10 +37,21 @@ pub fn arguments(args: &Value) -> Cow<'_, Value> {
 
 /// Arguments that came as text; what cannot be read stays text, and is reported back to the model.
 pub fn parse_arguments(text: &str) -> Value {
-    if text.trim().is_empty() {
-        return Value::Object(Map::new());
+    whole_arguments(text).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// As [`parse_arguments`]; `None`: they cannot be read, as those that were cut off.
+pub fn whole_arguments(text: &str) -> Option<Value> {
+    let text = text.trim();
+    // Some servers begin with what they would send if nothing came.
+    let rest = text.strip_prefix("{}").map(str::trim_start).filter(|it| it.starts_with('{')).unwrap_or(text);
+    match serde_json::from_str(rest) {
+        _ if text.is_empty() => Some(Value::Object(Map::new())),
+        Ok(Value::Null) => Some(Value::Object(Map::new())),
+        // JSON in a text in JSON.
+        Ok(Value::String(it)) => serde_json::from_str(&it).ok().filter(Value::is_object).or(Some(Value::String(it))),
+        read => read.ok(),
     }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 /// Marks a signature as one provider's: another one would refuse it.
@@ -83,7 +94,13 @@ mod tests {
 
     #[test]
     fn arguments_that_are_no_json_stay_text() {
-        assert_eq!(parse_arguments(" "), json!({}));
+        for none in [" ", "null", " null\n", "{}", "\"{}\""] {
+            assert_eq!(parse_arguments(none), json!({}), "{none}");
+        }
+        for twice in [r#"{"a":1}"#, r#"{}{"a":1}"#, r#""{\"a\":1}""#, "{} \n{\"a\": 1 }"] {
+            assert_eq!(parse_arguments(twice), json!({ "a": 1 }), "{twice}");
+        }
+        assert_eq!(parse_arguments("\"words\""), json!("words"));
         assert_eq!(parse_arguments(r#"{"a":1}"#), json!({ "a": 1 }));
         assert_eq!(parse_arguments(r#"{"a":"#), json!(r#"{"a":"#));
     }

@@ -1,7 +1,9 @@
 //! Models over HTTP: one streaming request per answer, in the provider's dialect.
 
 mod answer;
+mod decode;
 pub mod origin;
+mod reader;
 pub mod web_page;
 
 use std::{
@@ -16,11 +18,11 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Generator, Sink, chunks::AnswerState, error_body, google::Tokens, rate_limits::read_rate_limits};
+use super::{Generator, Sink, error_body, google::Tokens, rate_limits::read_rate_limits};
 use crate::{
     base::{
         fs::BoxFuture,
-        model::{Chunk, Failure, FailureKind, ModelRequest},
+        model::{Failure, FailureKind, ModelRequest},
         one_entry_cache::OneEntryCache,
         text,
     },
@@ -29,7 +31,11 @@ use crate::{
         http::{self, Http},
     },
 };
-use answer::{Answer, not_a_stream};
+pub use decode::Decode;
+#[cfg(test)]
+pub use reader::AnswerReader;
+
+use answer::Answer;
 use origin::EndpointOrigin;
 
 /// Of an error's body, or of an answer that is none, no more is read, in bytes.
@@ -78,37 +84,6 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn body(&self, request: &ModelRequest) -> Vec<u8>;
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode>;
-}
-
-/// Reads the events of one answer.
-pub trait Decode: Send {
-    fn state(&mut self) -> &mut AnswerState;
-
-    /// Appends the chunks of one event that says something.
-    ///
-    /// # Errors
-    /// `Garbage` when it is no answer; what the server says went wrong where it says so.
-    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure>;
-
-    /// As [`Self::read`], of any event's data.
-    fn event(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        let data = data.trim_ascii();
-        if let Some(it) = self.state().text_again(data) {
-            out.push(it);
-            return Ok(());
-        }
-        if data.is_empty() { Ok(()) } else { self.read(data, out) }
-    }
-
-    /// Whether the answer is complete. More may still come.
-    fn is_finished(&mut self) -> bool {
-        self.state().finished
-    }
-
-    /// Appends what is held back, once nothing more will come.
-    fn end(&mut self, out: &mut Vec<Chunk>) {
-        out.extend(self.state().usage.take().map(Chunk::Usage));
-    }
 }
 
 /// A model behind an endpoint.
@@ -161,11 +136,7 @@ impl Remote {
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
             return Err(self.refusal(&response, &body));
         }
-        if !is_stream(response.headers()) {
-            let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
-            return Err(self.web_page(&response, &body).unwrap_or_else(|| not_a_stream(&body)));
-        }
-        Answer::new(response, &self.http, decoder).deliver(sink).await
+        Answer::new(response, &self.http, decoder, &self.endpoint.origin.api).deliver(sink).await
     }
 
     fn note_rate_limits(&self, headers: &HeaderMap) {
@@ -292,11 +263,6 @@ impl Generator for Remote {
 
 fn invalid_endpoint() -> Failure {
     Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.")
-}
-
-fn is_stream(headers: &HeaderMap) -> bool {
-    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
-    kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream")
 }
 
 /// What the headers ask for.

@@ -111,7 +111,7 @@ impl Generator for Script {
                 sink.send(chunks).await;
             }
             let mut chunks = Vec::new();
-            decoder.end(&mut chunks);
+            decoder.end(true, &mut chunks);
             if !chunks.is_empty() {
                 sink.send(chunks).await;
             }

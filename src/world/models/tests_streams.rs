@@ -34,13 +34,14 @@ fn decode(dialect: &dyn Dialect, pieces: &[&[u8]], parses: bool) -> (Vec<Chunk>,
     for piece in pieces {
         events.push(Bytes::copy_from_slice(piece));
         while let Some(event) = events.next().unwrap() {
-            match parses && !event.data.trim_ascii().is_empty() {
-                true => decoder.read(event.data.trim_ascii(), &mut chunks).unwrap(),
-                false => decoder.event(&event.data, &mut chunks).unwrap(),
+            if parses {
+                // No event is read by the last one then.
+                decoder.state().expect_halves();
             }
+            decoder.event(&event.data, &mut chunks).unwrap();
         }
     }
-    decoder.end(&mut chunks);
+    decoder.end(true, &mut chunks);
     (chunks, decoder.is_finished())
 }
 
@@ -50,7 +51,7 @@ pub fn decode_events(mut decoder: impl Decode, events: &[&str]) -> (Vec<Chunk>, 
     for it in events {
         decoder.event(it.as_bytes(), &mut out).unwrap();
     }
-    decoder.end(&mut out);
+    decoder.end(true, &mut out);
     (out, decoder.is_finished())
 }
 

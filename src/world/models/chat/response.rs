@@ -3,16 +3,18 @@
 pub mod reasoning;
 
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 use self::reasoning::{Reasoning, ThoughtMember};
 use crate::{
     base::model::{Chunk, Failure, Finish, Usage},
     world::models::{
-        chunks::{self, AnswerState, TokenDetails},
+        answer_state::AnswerState,
+        chunks::{self, TokenDetails},
         error_body,
         legal_names::LegalNames,
-        lenient::{Count, Str},
+        lenient::{Count, Items, MessageContent, Object, Str, owned},
+        provider_limits::whole_arguments,
         remote::Decode,
     },
 };
@@ -37,6 +39,21 @@ struct Fragments {
     arguments: String,
 }
 
+impl Fragments {
+    /// A name comes whole, once or with each fragment, or in pieces.
+    fn add_name(&mut self, more: String) {
+        match more {
+            it if it.starts_with(&self.name) => self.name = it,
+            it if self.arguments.is_empty() => self.name += &it,
+            _ => (),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.arguments.trim().is_empty() && whole_arguments(&self.arguments).is_some()
+    }
+}
+
 impl ChatDecoder {
     /// `signer` marks the thoughts that are to come back.
     pub fn new(names: LegalNames, signer: String) -> Self {
@@ -49,44 +66,42 @@ impl ChatDecoder {
             (ThoughtMember::Reasoning, delta.reasoning),
             (ThoughtMember::ReasoningText, delta.reasoning_text),
         ];
-        let mut came = members.into_iter().filter_map(|(member, it)| Some((member, it?)));
+        let mut came = members.into_iter().filter_map(|(member, it)| Some((member, it?))).peekable();
         // Servers that know the first one want it back beside calls, the empty one too; of others an empty one says nothing.
-        let plain = came.find(|(member, it)| *member == ThoughtMember::ReasoningContent || !it.0.is_empty());
-        let plain = plain.and_then(|(member, it)| {
+        if came.peek().is_some_and(|(member, _)| *member == ThoughtMember::ReasoningContent) {
+            self.reasoning.member.get_or_insert(ThoughtMember::ReasoningContent);
+        }
+        let plain = came.find_map(|(member, it)| Some((member, it.said()?)));
+        let plain = plain.map(|(member, it)| {
             self.reasoning.member.get_or_insert(member);
-            Some(it).filter(|it| !it.0.is_empty())
+            it
         });
-        let details = delta.reasoning_details.into_iter().flatten();
+        let details = delta.reasoning_details.0.into_iter();
         let parts: Vec<String> = details.filter_map(|it| self.reasoning.take(it)).collect();
         match plain {
-            Some(it) => out.extend(chunks::thought(it.0.into_owned())),
+            Some(it) => out.extend(chunks::thought(it)),
             // Mostly they say the same once more.
             None => out.extend(parts.into_iter().filter_map(chunks::thought)),
         }
         match delta.content {
-            None => (),
-            Some(Content::Text(it)) => out.extend(chunks::text(it.0.into_owned())),
-            Some(Content::Parts(parts)) => parts.iter().for_each(|it| part(it, out)),
+            MessageContent::None => (),
+            MessageContent::Text(it) => out.extend(chunks::text(it.into_owned())),
+            MessageContent::Parts(parts) => parts.iter().for_each(|it| part(it, out)),
         }
-        if let Some(it) = delta.refusal {
-            out.extend(chunks::text(it.0.into_owned()));
-        }
-        for it in delta.tool_calls.into_iter().flatten() {
-            self.fragment(it);
-        }
+        out.extend(delta.refusal.and_then(Str::said).and_then(chunks::text));
+        let lone = delta.function_call.0.map(|it| CallDelta { function: Object(Some(it)), ..CallDelta::default() });
+        delta.tool_calls.0.into_iter().chain(lone).for_each(|it| self.fragment(it));
     }
 
     /// Most servers number their calls; some number all of them 0, some none.
-    fn fragment(&mut self, it: CallDelta) {
-        let id = it.id.unwrap_or_default();
-        let function = it.function.unwrap_or_default();
-        let Some(call) = self.call(it.index, &id, function.name.as_deref().unwrap_or_default()) else { return };
+    fn fragment(&mut self, it: CallDelta<'_>) {
+        let (id, function) = (owned(it.id), it.function.0.unwrap_or_default());
+        let name = owned(function.name);
+        let Some(call) = self.call(it.index.map(|it| it.0), &id, &name) else { return };
         if call.id.is_empty() {
             call.id = id;
         }
-        if call.name.is_empty() {
-            call.name = function.name.unwrap_or_default();
-        }
+        call.add_name(name);
         match function.arguments {
             None | Some(Value::Null) => (),
             Some(Value::String(more)) => call.arguments.push_str(&more),
@@ -99,10 +114,13 @@ impl ChatDecoder {
     fn call(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<&mut Fragments> {
         let open = self.calls.iter().rposition(|it| {
             let same_index = index.is_none() || it.index.is_none() || it.index == index;
-            let same_id = id.is_empty() || it.id.is_empty() || it.id == id;
-            // Without index and id, a second name begins a second call.
-            let is_second = id.is_empty() && index.is_none() && !name.is_empty() && !it.name.is_empty();
-            same_index && same_id && !is_second
+            // Some servers give each fragment an id of its own.
+            let is_more = name.is_empty() && index.is_some() && it.index == index;
+            let same_id = id.is_empty() || it.id.is_empty() || it.id == id || is_more;
+            // Without an id, a second name begins a second call.
+            let is_second = id.is_empty() && !name.is_empty() && !it.name.is_empty();
+            let is_other = is_second && (index.is_none() || it.is_whole());
+            same_index && same_id && !is_other
         });
         let at = match open {
             Some(it) => it,
@@ -115,9 +133,15 @@ impl ChatDecoder {
         self.calls.get_mut(at)
     }
 
+    fn count(&mut self, counts: Option<Tokens>) {
+        let counts = counts.map(Usage::from).filter(|it| *it != Usage::default());
+        self.state.usage = counts.or(self.state.usage.take());
+    }
+
     fn emit_calls(&mut self, out: &mut Vec<Chunk>) {
         out.extend(self.reasoning.mark());
-        for it in std::mem::take(&mut self.calls) {
+        let is_call = |it: &Fragments| ![&it.id, &it.name, &it.arguments].iter().all(|it| it.is_empty());
+        for it in std::mem::take(&mut self.calls).into_iter().filter(is_call) {
             out.push(chunks::call(&self.names, it.id, it.name, &it.arguments));
         }
     }
@@ -128,88 +152,131 @@ impl Decode for ChatDecoder {
         &mut self.state
     }
 
-    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        if data == b"[DONE]" {
-            self.state.finished = true;
-            return Ok(());
-        }
+    fn read(&mut self, data: &str, out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let event: Event<'_> = error_body::parse(data)?;
         error_body::check(event.error)?;
-        let is_counted = event.usage.is_some();
-        if let Some(it) = event.usage {
-            self.state.usage = Some(it.into());
+        if event.object.is_some_and(|it| it.0 == "error") {
+            return Err(error_body::from_stream(data));
         }
-        let Some(choice) = event.choices.into_iter().flatten().next() else { return Ok(()) };
-        if let Some(delta) = choice.delta {
-            let alone = (!is_counted && choice.finish_reason.is_none()).then_some(data);
+        let choice = event.choices.0.into_iter().next();
+        let mut counts = [event.usage.0, event.x_groq.0.and_then(|it| it.usage.0)].into_iter().flatten();
+        let counts = counts.next();
+        self.state.is_counted |= counts.is_some() && choice.is_none();
+        let Some(Choice { delta, message, finish_reason, usage }) = choice else {
+            self.count(counts);
+            return Ok(());
+        };
+        let counts = counts.or(usage.0);
+        let alone = (counts.is_none() && finish_reason.is_none()).then_some(data);
+        self.count(counts);
+        // An answer that came at once has a message, and no end but its own where nobody says why it stopped.
+        self.state.is_over |= delta.0.is_none() && message.0.is_some();
+        if let Some(delta) = delta.0.or(message.0) {
             match delta.only_text() {
                 Some(text) => out.extend(self.state.text(alone, text, chunks::text)),
                 None => self.delta(delta, out),
             }
         }
-        if let Some(it) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
-            self.state.finished = true;
+        if let Some(it) = finish_reason.and_then(Str::said) {
             self.emit_calls(out);
-            out.push(Chunk::Finish(finish(&it.0)));
+            self.state.finish(finish(&it), out);
         }
         Ok(())
     }
 
-    fn end(&mut self, out: &mut Vec<Chunk>) {
-        // Half a call of an answer that broke off must not run.
-        if self.state.finished {
+    fn end_calls(&mut self, out: &mut Vec<Chunk>) -> bool {
+        let are_whole = self.calls.iter().all(|it| whole_arguments(&it.arguments).is_some());
+        if are_whole {
             self.emit_calls(out);
         }
-        out.extend(self.state.usage.take().map(Chunk::Usage));
+        are_whole
     }
 }
 
 fn finish(word: &str) -> Finish {
-    let stop = ["stop", "tool_calls", "function_call", "eos", "end_turn"];
-    chunks::finish(word, &stop, &["length", "max_tokens"], &["content_filter"])
+    const STOP: &[&str] = &[
+        "stop",
+        "tool_calls",
+        "tool_call",
+        "tool_use",
+        "function_call",
+        "eos",
+        "eos_token",
+        "end_turn",
+        "stop_sequence",
+    ];
+    const MAX_TOKENS: &[&str] = &["length", "max_tokens", "model_length"];
+    const SAFETY: &[&str] = &["content_filter", "safety", "refusal", "sensitive"];
+    chunks::finish(&word.to_ascii_lowercase(), STOP, MAX_TOKENS, SAFETY)
 }
 
 /// `{"type":"text","text":…}`, or `{"type":"thinking","thinking":[…]}`.
 fn part(part: &Value, out: &mut Vec<Chunk>) {
-    let text = |it: &Value| it.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     match part.get("thinking") {
-        Some(Value::Array(parts)) => out.extend(parts.iter().filter_map(|it| chunks::thought(text(it)))),
+        Some(Value::Array(parts)) => out.extend(parts.iter().filter_map(|it| chunks::thought(text(it, "text")))),
         Some(Value::String(it)) => out.extend(chunks::thought(it.clone())),
-        _ => out.extend(chunks::text(text(part))),
+        _ => {
+            let bare = part.as_str().unwrap_or_default().to_owned();
+            let said = [bare, text(part, "text"), text(part, "refusal")];
+            out.extend(said.into_iter().filter_map(chunks::text));
+        }
     }
 }
 
 #[derive(Deserialize)]
 struct Event<'a> {
+    #[serde(borrow, default)]
+    choices: Items<Choice<'a>>,
+    #[serde(default)]
+    usage: Object<Tokens>,
+    /// Groq's place for counts.
+    #[serde(default)]
+    x_groq: Object<Counted>,
     #[serde(borrow)]
-    choices: Option<Vec<Choice<'a>>>,
-    usage: Option<Tokens>,
+    object: Option<Str<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
+struct Counted {
+    #[serde(default)]
+    usage: Object<Tokens>,
+}
+
+#[derive(Deserialize)]
 struct Choice<'a> {
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    delta: Object<Delta<'a>>,
+    #[serde(borrow, default)]
+    message: Object<Delta<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Str<'a>>,
+    /// Moonshot's place for counts.
+    #[serde(default)]
+    usage: Object<Tokens>,
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
-    #[serde(borrow)]
-    content: Option<Content<'a>>,
+    #[serde(borrow, default)]
+    content: MessageContent<'a>,
     #[serde(borrow)]
     reasoning_content: Option<Str<'a>>,
     #[serde(borrow)]
     reasoning: Option<Str<'a>>,
     #[serde(borrow)]
     reasoning_text: Option<Str<'a>>,
-    reasoning_details: Option<Vec<Value>>,
+    #[serde(default)]
+    reasoning_details: Items<Map<String, Value>>,
     #[serde(borrow)]
     refusal: Option<Str<'a>>,
-    tool_calls: Option<Vec<CallDelta>>,
+    #[serde(borrow, default)]
+    tool_calls: Items<CallDelta<'a>>,
+    /// The one call of older servers.
+    #[serde(borrow, default)]
+    function_call: Object<FunctionDelta<'a>>,
 }
 
 impl Delta<'_> {
@@ -217,37 +284,33 @@ impl Delta<'_> {
     fn only_text(&self) -> Option<&str> {
         match self {
             Self {
-                content: Some(Content::Text(it)),
+                content: MessageContent::Text(it),
                 reasoning_content: None,
                 reasoning: None,
                 reasoning_text: None,
-                reasoning_details: None,
+                reasoning_details: Items(details),
                 refusal: None,
-                tool_calls: None,
-            } => Some(&it.0),
+                tool_calls: Items(calls),
+                function_call: Object(None),
+            } if details.is_empty() && calls.is_empty() => Some(it),
             _ => None,
         }
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Content<'a> {
+#[derive(Default, Deserialize)]
+struct CallDelta<'a> {
+    index: Option<Count>,
     #[serde(borrow)]
-    Text(Str<'a>),
-    Parts(Vec<Value>),
-}
-
-#[derive(Deserialize)]
-struct CallDelta {
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<FunctionDelta>,
+    id: Option<Str<'a>>,
+    #[serde(borrow, default)]
+    function: Object<FunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct FunctionDelta {
-    name: Option<String>,
+struct FunctionDelta<'a> {
+    #[serde(borrow)]
+    name: Option<Str<'a>>,
     arguments: Option<Value>,
 }
 
@@ -258,16 +321,16 @@ struct Tokens {
     prompt_tokens: Count,
     completion_tokens: Count,
     total_tokens: Count,
-    prompt_tokens_details: Option<TokenDetails>,
-    completion_tokens_details: Option<TokenDetails>,
+    prompt_tokens_details: Object<TokenDetails>,
+    completion_tokens_details: Object<TokenDetails>,
     /// DeepSeek's word.
     prompt_cache_hit_tokens: Count,
 }
 
 impl From<Tokens> for Usage {
     fn from(it: Tokens) -> Self {
-        let cached = it.prompt_tokens_details.unwrap_or_default().cached_tokens.0;
-        let thought = it.completion_tokens_details.unwrap_or_default().reasoning_tokens.0;
+        let cached = it.prompt_tokens_details.0.unwrap_or_default().cached_tokens.0;
+        let thought = it.completion_tokens_details.0.unwrap_or_default().reasoning_tokens.0;
         let counts = [it.prompt_tokens, it.completion_tokens, it.total_tokens];
         chunks::usage(counts, cached.max(it.prompt_cache_hit_tokens.0), thought)
     }

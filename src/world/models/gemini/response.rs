@@ -1,16 +1,19 @@
 //! Response decoder of Gemini's API: events to chunks. The hot path borrows texts until they become a chunk.
 
+mod partial_call;
+
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 
+use self::partial_call::{FunctionCall, PartialCall};
 use crate::{
     base::model::{Chunk, Failure, Finish, Usage},
     world::models::{
-        chunks::{self, AnswerState},
-        error_body,
-        lenient::{Count, Str},
+        answer_state::AnswerState,
+        chunks, error_body,
+        lenient::{Count, Items, Object, Str},
         remote::Decode,
         text_events::TextChunk,
     },
@@ -22,6 +25,7 @@ pub struct GeminiDecoder {
     state: AnswerState,
     /// Of an answer that searched the web.
     sources: Vec<Source>,
+    partial: PartialCall,
 }
 
 impl Decode for GeminiDecoder {
@@ -29,34 +33,62 @@ impl Decode for GeminiDecoder {
         &mut self.state
     }
 
-    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        if data == b"[DONE]" {
-            return Ok(());
-        }
+    fn read(&mut self, data: &str, out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let event = error_body::parse::<Event<'_>>(data)?;
         error_body::check(event.error)?;
         if let Some((text, chunk)) = event.only_text() {
             out.extend(self.state.text(Some(data), text, chunk));
             return Ok(());
         }
-        let candidate = event.candidates.and_then(|it| it.into_iter().next());
-        let (content, finish, found) =
-            candidate.map_or((None, None, None), |it| (it.content, it.finish_reason, it.grounding_metadata));
-        if let Some(it) = found.and_then(|it| it.grounding_chunks) {
-            self.sources = it.into_iter().filter_map(|it| it.web).collect();
+        let candidate = event.candidates.0.into_iter().next().unwrap_or_default();
+        if let Some(it) = candidate.grounding_metadata.0.filter(|it| !it.grounding_chunks.0.is_empty()) {
+            self.sources = it.grounding_chunks.0.into_iter().filter_map(|it| it.web.0).collect();
         }
-        for part in content.and_then(|it| it.parts).into_iter().flatten() {
-            push_part(part, out);
+        for part in candidate.content.0.into_iter().flat_map(|it| it.parts.0) {
+            self.push_part(part, out);
         }
-        if let Some(it) = event.usage_metadata {
+        if let Some(it) = event.usage_metadata.0 {
             self.state.usage = Some(it.into());
         }
-        let blocked = event.prompt_feedback.and_then(|it| it.block_reason);
-        if let Some(it) = blocked.map(|it| Finish::Safety(it.0.into_owned())).or(finish.map(|it| finish_from(&it.0))) {
+        let blocked = event.prompt_feedback.0.and_then(|it| it.block_reason).and_then(Str::said).map(Finish::Safety);
+        let finish = candidate.finish_reason.and_then(Str::said).map(|it| finish_from(&it));
+        if let Some(it) = blocked.or(finish) {
+            out.extend(self.partial.end());
             out.extend(sources_in_words(&self.sources).and_then(chunks::text));
             self.state.finish(it, out);
         }
         Ok(())
+    }
+
+    fn end_calls(&mut self, _: &mut Vec<Chunk>) -> bool {
+        !self.partial.is_open()
+    }
+}
+
+impl GeminiDecoder {
+    fn push_part(&mut self, part: Part<'_>, out: &mut Vec<Chunk>) {
+        let signature: Option<Arc<str>> = part.thought_signature.and_then(Str::said).map(Into::into);
+        if let Some(call) = part.function_call.0 {
+            out.extend(self.partial.take(call, signature));
+            return;
+        }
+        if let Some(blob) = part.inline_data.0 {
+            out.push(Chunk::Media {
+                mime: blob.mime_type.and_then(Str::said).unwrap_or_else(|| "application/octet-stream".to_owned()),
+                data: blob.data.map_or_else(|| "".into(), |it| it.0.into()),
+            });
+            return;
+        }
+        let text = part.text.map(|it| it.0).unwrap_or_default();
+        // A signature may come on an empty text at the end of an answer, and must go back with it.
+        if text.is_empty() && signature.is_none() {
+            return;
+        }
+        let text = text.into_owned();
+        out.push(match part.thought.unwrap_or_default() {
+            true => Chunk::Thought { text, signature },
+            false => Chunk::Text { text, signature },
+        });
     }
 }
 
@@ -76,7 +108,7 @@ pub fn decode(data: &[u8]) -> Result<Vec<Chunk>, Failure> {
     let mut res = Vec::new();
     let mut decoder = GeminiDecoder::default();
     decoder.event(data, &mut res)?;
-    decoder.end(&mut res);
+    decoder.end(true, &mut res);
     Ok(res)
 }
 
@@ -102,44 +134,15 @@ fn finish_from(word: &str) -> Finish {
     }
 }
 
-fn push_part(part: Part<'_>, out: &mut Vec<Chunk>) {
-    let signature: Option<Arc<str>> = part.thought_signature.filter(|it| !it.0.is_empty()).map(|it| it.0.into());
-    if let Some(call) = part.function_call {
-        out.push(Chunk::Call {
-            id: call.id.filter(|it| !it.is_empty()),
-            name: call.name.unwrap_or_default(),
-            args: call.args.unwrap_or_else(|| Value::Object(Map::new())),
-            signature,
-        });
-        return;
-    }
-    if let Some(blob) = part.inline_data {
-        out.push(Chunk::Media {
-            mime: blob.mime_type.map_or_else(|| "application/octet-stream".to_owned(), |it| it.0.into_owned()),
-            data: blob.data.map_or_else(|| "".into(), |it| it.0.into()),
-        });
-        return;
-    }
-    let text = part.text.map(|it| it.0).unwrap_or_default();
-    // A signature may come on an empty text at the end of an answer, and must go back with it.
-    if text.is_empty() && signature.is_none() {
-        return;
-    }
-    let text = text.into_owned();
-    out.push(match part.thought.unwrap_or_default() {
-        true => Chunk::Thought { text, signature },
-        false => Chunk::Text { text, signature },
-    });
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event<'a> {
-    #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
-    usage_metadata: Option<UsageMetadata>,
-    #[serde(borrow)]
-    prompt_feedback: Option<PromptFeedback<'a>>,
+    #[serde(borrow, default)]
+    candidates: Items<Candidate<'a>>,
+    #[serde(default)]
+    usage_metadata: Object<UsageMetadata>,
+    #[serde(borrow, default)]
+    prompt_feedback: Object<PromptFeedback<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
@@ -147,16 +150,23 @@ struct Event<'a> {
 impl Event<'_> {
     /// The text of an event in which nothing else counts, and the kind of chunk that it becomes.
     fn only_text(&self) -> Option<(&str, TextChunk)> {
-        let Self { candidates: Some(candidates), usage_metadata: None, prompt_feedback: None, error: None } = self
+        let Self { candidates, usage_metadata: Object(None), prompt_feedback: Object(None), error: None } = self else {
+            return None;
+        };
+        let [Candidate { content: Object(Some(content)), finish_reason: None, grounding_metadata: Object(None) }] =
+            &*candidates.0
         else {
             return None;
         };
-        let [Candidate { content: Some(content), finish_reason: None, grounding_metadata: None }] = &**candidates
-        else {
-            return None;
-        };
-        let [Part { text: Some(text), thought, thought_signature: None, function_call: None, inline_data: None }] =
-            content.parts.as_deref()?
+        let [
+            Part {
+                text: Some(text),
+                thought,
+                thought_signature: None,
+                function_call: Object(None),
+                inline_data: Object(None),
+            },
+        ] = &*content.parts.0
         else {
             return None;
         };
@@ -164,25 +174,28 @@ impl Event<'_> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
-    #[serde(borrow)]
-    content: Option<Content<'a>>,
+    #[serde(borrow, default)]
+    content: Object<Content<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Str<'a>>,
-    grounding_metadata: Option<GroundingMetadata>,
+    #[serde(default)]
+    grounding_metadata: Object<GroundingMetadata>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GroundingMetadata {
-    grounding_chunks: Option<Vec<GroundingChunk>>,
+    #[serde(default)]
+    grounding_chunks: Items<GroundingChunk>,
 }
 
 #[derive(Deserialize)]
 struct GroundingChunk {
-    web: Option<Source>,
+    #[serde(default)]
+    web: Object<Source>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -193,8 +206,8 @@ struct Source {
 
 #[derive(Deserialize)]
 struct Content<'a> {
-    #[serde(borrow)]
-    parts: Option<Vec<Part<'a>>>,
+    #[serde(borrow, default)]
+    parts: Items<Part<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -205,16 +218,10 @@ struct Part<'a> {
     thought: Option<bool>,
     #[serde(borrow)]
     thought_signature: Option<Str<'a>>,
-    function_call: Option<FunctionCall>,
-    #[serde(borrow)]
-    inline_data: Option<Blob<'a>>,
-}
-
-#[derive(Deserialize)]
-struct FunctionCall {
-    id: Option<String>,
-    name: Option<String>,
-    args: Option<Value>,
+    #[serde(default)]
+    function_call: Object<FunctionCall>,
+    #[serde(borrow, default)]
+    inline_data: Object<Blob<'a>>,
 }
 
 #[derive(Deserialize)]

@@ -227,14 +227,16 @@ async fn statuses() {
 async fn garbage() {
     let typed =
         |kind: &str, body: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{body}");
-    let array = r#"[{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}]"#;
+    let other = r#"{"object":"list"}"#;
     for (answered, kind, shown) in [
-        (typed("application/json", array), FailureKind::Garbage, array),
+        (typed("application/json", other), FailureKind::Garbage, other),
+        (typed("application/json", "[{\"candidates\":[{"), FailureKind::Stream, "in the middle of the answer"),
         (typed("text/html", "<html>"), FailureKind::Garbage, "answered with a web page. Check GOOGLE_GEMINI_BASE_URL."),
-        (typed("text/html", ""), FailureKind::Garbage, "nothing"),
-        (typed("text/event-stream", array), FailureKind::Garbage, array),
+        (typed("text/html", ""), FailureKind::Stream, "without an answer"),
+        (typed("text/event-stream", other), FailureKind::Garbage, other),
+        (typed("text/plain", "no JSON {"), FailureKind::Garbage, "no JSON {"),
         (typed("text/event-stream", "data: nonsense\n\n"), FailureKind::Garbage, "nonsense"),
-        (typed("text/event-stream", "data: [1]\n\n"), FailureKind::Garbage, "[1]"),
+        (typed("text/event-stream", "data: [1]\n\n"), FailureKind::Garbage, "begins with: 1"),
         (typed("text/event-stream", ""), FailureKind::Stream, "without an answer"),
         ("not http at all\r\n\r\n".to_owned(), FailureKind::Connect, "broke before it answered"),
         (String::new(), FailureKind::Connect, "broke before it answered"),
@@ -246,6 +248,12 @@ async fn garbage() {
     let (res, got) =
         answer(format!("{STREAM}{}data: {{\"error\":{{\"code\":503,\"message\":\"busy\"}}}}\n\n", event("a"))).await;
     assert_eq!((res.unwrap_err().status, got.text().as_str()), (Some(503), "a"));
+    // Behind the events, written plainly, with and without a good end of the connection.
+    let plain = "{\n  \"error\": {\"code\": 503,\n \"message\": \"busy\"}}";
+    for length in ["connection: close", "content-length: 9999"] {
+        let (res, got) = answer(format!("{}{}{plain}", STREAM.replace("connection: close", length), event("a"))).await;
+        assert_eq!((res.unwrap_err().status, got.text().as_str()), (Some(503), "a"), "{length}");
+    }
 }
 
 /// A login page, a wrong path, a proxy that sends elsewhere: each looks like an error of the prompt otherwise.

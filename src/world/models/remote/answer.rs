@@ -7,13 +7,12 @@ use futures_util::FutureExt;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::Decode;
+use super::{decode::Decode, reader::AnswerReader, web_page};
 use crate::{
     base::{
-        model::{Chunk, Failure, FailureKind},
+        model::{Failure, FailureKind},
         text,
     },
-    wire::sse,
     world::{
         http::{self, Http},
         models::Sink,
@@ -24,32 +23,23 @@ use crate::{
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Chunks are handed on at the latest when this many bytes were taken from the connection.
 const MAX_READ: usize = 64 << 10;
-/// Of a body that holds no events, so much is kept to be shown, in bytes.
-const MAX_BEGINNING: usize = 400;
 
 /// An answer on its way from the connection to the sink.
 pub struct Answer<'a> {
     response: Response,
     http: &'a Http,
-    sse: sse::Decoder,
-    decoder: Box<dyn Decode>,
-    /// What the last read brought.
-    chunks: Vec<Chunk>,
+    /// The name of the API that was asked.
+    api: &'a str,
+    reader: AnswerReader,
     /// Why what came cannot be used; nothing more is read then.
     decode_failure: Option<Failure>,
     /// An end that was met while looking whether more is there already.
     end: Option<Result<(), Failure>>,
-    /// How the body begins, kept until the first event.
-    beginning: Vec<u8>,
-    /// Events that were understood.
-    events: u64,
 }
 
 impl<'a> Answer<'a> {
-    pub fn new(response: Response, http: &'a Http, decoder: Box<dyn Decode>) -> Self {
-        let sse = sse::Decoder::default();
-        let (chunks, beginning) = (Vec::new(), Vec::new());
-        Self { response, http, sse, decoder, chunks, decode_failure: None, end: None, beginning, events: 0 }
+    pub fn new(response: Response, http: &'a Http, decoder: Box<dyn Decode>, api: &'a str) -> Self {
+        Self { response, http, api, reader: AnswerReader::new(decoder), decode_failure: None, end: None }
     }
 
     /// Reads to the end, or until the answer is complete and the connection can be used again.
@@ -63,19 +53,19 @@ impl<'a> Answer<'a> {
                 None => self.read().await,
                 Some(at) => timeout_at(at, self.read()).await.unwrap_or(Ok(false)),
             };
-            let unusable = self.decode_failure.take();
-            let over = unusable.is_some() || !matches!(end, Ok(true));
-            if over {
-                self.flush();
+            let mut unusable = self.decode_failure.take();
+            if unusable.is_some() || !matches!(end, Ok(true)) {
+                let at_end = self.reader.end(end.is_ok()).err();
+                unusable = unusable.or(at_end);
             }
-            if !self.chunks.is_empty() {
-                sink.send(mem::take(&mut self.chunks)).await;
+            if !self.reader.chunks.is_empty() {
+                sink.send(mem::take(&mut self.reader.chunks)).await;
             }
             match (unusable, end) {
                 (Some(failure), _) => return Err(failure),
-                (None, Ok(true)) => drained = self.decoder.is_finished().then(|| Instant::now() + DRAIN_TIMEOUT),
+                (None, Ok(true)) => drained = self.reader.is_finished().then(|| Instant::now() + DRAIN_TIMEOUT),
                 (None, Ok(false)) => return self.finish(),
-                (None, Err(_)) if self.decoder.is_finished() => return Ok(()),
+                (None, Err(_)) if self.reader.is_finished() => return Ok(()),
                 (None, Err(failure)) => return Err(failure),
             }
         }
@@ -109,44 +99,27 @@ impl<'a> Answer<'a> {
         self.response.chunk().now_or_never()
     }
 
-    /// Decodes what a piece completes; its length in bytes.
+    /// Reads what a piece completes; its length in bytes.
     fn take_piece(&mut self, bytes: Bytes) -> usize {
         let len = bytes.len();
-        if self.events == 0 && self.beginning.len() < MAX_BEGINNING {
-            self.beginning.extend_from_slice(bytes.get(..MAX_BEGINNING).unwrap_or(&bytes));
-        }
-        self.sse.push(bytes);
-        self.decode_failure = self.decode().err();
+        self.decode_failure = self.reader.push(bytes).err();
         len
-    }
-
-    fn decode(&mut self) -> Result<(), Failure> {
-        let too_large = |it| Failure::new(FailureKind::Garbage, format!("The answer is too large: {it}."));
-        while let Some(event) = self.sse.next().map_err(too_large)? {
-            self.decoder.event(&event.data, &mut self.chunks)?;
-            self.events += 1;
-        }
-        Ok(())
-    }
-
-    /// Takes what is left once nothing more will come. Servers forget the blank line after the last event; half an
-    /// event counts for nothing.
-    fn flush(&mut self) {
-        self.sse.push(Bytes::from_static(b"\n\n"));
-        self.decode_failure = self.decode().err().filter(|it| it.kind != FailureKind::Garbage);
-        self.decoder.end(&mut self.chunks);
     }
 
     /// A connection that ended as it should. Whether the answer is complete is for others to judge.
     fn finish(self) -> Result<(), Failure> {
-        if let Some(failure) = self.decode_failure {
-            return Err(failure);
+        match self.reader.unknown_beginning() {
+            None => Ok(()),
+            Some(b"") => Err(Failure::new(FailureKind::Stream, "The connection closed without an answer.")),
+            Some(beginning) => Err(self.no_answer(beginning)),
         }
-        match (self.events, self.beginning.trim_ascii()) {
-            (0, b"") => Err(Failure::new(FailureKind::Stream, "The connection closed without an answer.")),
-            (0, beginning) => Err(not_a_stream(beginning)),
-            _ => Ok(()),
-        }
+    }
+
+    /// A body that is neither a stream of events nor a whole answer.
+    fn no_answer(&self, beginning: &[u8]) -> Failure {
+        let (status, headers) = (self.response.status().as_u16(), self.response.headers());
+        web_page::failure(status, headers, beginning, (self.api, self.response.url()))
+            .unwrap_or_else(|| not_a_stream(beginning))
     }
 }
 
@@ -164,12 +137,9 @@ async fn let_ready_tasks_run() {
 }
 
 /// A body that is no stream of events.
-pub fn not_a_stream(body: &[u8]) -> Failure {
+fn not_a_stream(body: &[u8]) -> Failure {
     let body = String::from_utf8_lossy(body);
     let beginning = text::head(body.trim(), 300);
-    let message = match beginning.is_empty() {
-        true => "The server answered with nothing instead of a stream of events.".to_owned(),
-        false => format!("The server did not answer with a stream of events; the answer begins with: {beginning}"),
-    };
+    let message = format!("The server did not answer with a stream of events; the answer begins with: {beginning}");
     Failure::new(FailureKind::Garbage, message)
 }

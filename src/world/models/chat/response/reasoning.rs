@@ -53,8 +53,7 @@ impl Reasoning {
     }
 
     /// Takes a fragment; what of it people can read.
-    pub fn take(&mut self, detail: Value) -> Option<String> {
-        let Value::Object(detail) = detail else { return None };
+    pub fn take(&mut self, detail: Map<String, Value>) -> Option<String> {
         let text = |key: &str| detail.get(key).and_then(Value::as_str).filter(|it| !it.is_empty());
         let shown = text("text").or_else(|| text("summary")).map(str::to_owned);
         let joins = self.details.last().is_some_and(|it| continues(it, &detail));
