@@ -1,7 +1,10 @@
 //! Options of one prompt: what holds until its turn is over, in place of what the session has.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::base::{host_tools::HostTools, limits::Limits, mode::Mode};
 
@@ -24,6 +27,18 @@ pub struct PromptOptions {
     /// What the host brings for it, beside what it brought to the session.
     #[serde(default, skip_serializing_if = "HostTools::is_empty")]
     pub host: HostTools,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerForm>,
+}
+
+/// What the last answer to a prompt has to look like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerForm {
+    /// A JSON Schema: an object.
+    pub schema: Arc<Value>,
+    /// The prompt asks for nothing but the answer: no tool is needed for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_alone: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

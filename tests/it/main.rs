@@ -41,6 +41,7 @@ mod interceptors;
 mod kill9;
 mod ledger;
 mod leftovers;
+mod legal_requests;
 mod life;
 mod links;
 mod locked;

@@ -23,7 +23,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// prints garbage between messages, `once` ends at its second start, `second` at its first, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `pages` has a tool that wants the user on a page first and one that asks after its answer, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
-/// after a `grow`, `modern` knows no handshake, `needs` has a tool, a prompt and resources that need an answer first, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `news` another resource after a `grow`, `flood`
+/// after a `grow`, `given` offers `MCP_TOOLS` and answers with `MCP_RESULT` or what it was called with, `modern` knows no handshake, `needs` has a tool, a prompt and resources that need an answer first, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `news` another resource after a `grow`, `flood`
 /// offers thousands of everything, and wants to be obeyed.
 #[test]
 fn serve() {
@@ -193,6 +193,10 @@ impl Server {
 
     /// Two tools a page.
     fn page(&self, cursor: Option<&str>) -> Value {
+        if self.is("given") {
+            let tools: Value = serde_json::from_str(&std::env::var("MCP_TOOLS").unwrap_or_default()).unwrap();
+            return json!({ "tools": tools });
+        }
         let names = ["echo", "big", "image", "fail", "refuse", "progress", "hang", "die", "grow", "pid", "ask", "caps"];
         let n_names = if self.is("asks") { names.len() } else { names.len() - 2 };
         let mut tools: Vec<Value> = names[..n_names].iter().map(|it| tool(it)).collect();
@@ -230,6 +234,11 @@ impl Server {
         let text = |it: String| json!({"content": [{"type": "text", "text": it}]});
         if self.is("poisoned") {
             return Some(text(std::env::var("MCP_TEXT").unwrap_or_default()));
+        }
+        if self.is("given") {
+            let result = std::env::var("MCP_RESULT").ok().filter(|it| it != "null");
+            let said = || text(format!("called with {args}"));
+            return Some(result.map_or_else(said, |it| serde_json::from_str(&it).unwrap()));
         }
         Some(match params["name"].as_str().unwrap_or_default() {
             "echo" => {

@@ -10,7 +10,7 @@ use crate::base::{
     host_tools::HostTools,
     limits::Limits,
     log::{Mode, Principal},
-    prompt_options::{PromptModel, PromptOptions},
+    prompt_options::{AnswerForm, PromptModel, PromptOptions},
 };
 
 /// What was chosen in a session, by the user or a client.
@@ -49,6 +49,8 @@ pub(super) struct LastingChoices {
     pub forms: bool,
     /// Of the prompt: what the host brought for it.
     pub host: HostTools,
+    /// Of the prompt.
+    pub answer: Option<AnswerForm>,
 }
 
 /// Whether a prompt is over, and no other agent goes on with it.
@@ -151,6 +153,11 @@ impl Record {
         self.lasting().map(|it| &it.host).filter(|it| !it.is_empty())
     }
 
+    /// What the answer to the prompt at hand has to look like.
+    pub fn answer_form(&self) -> Option<&AnswerForm> {
+        self.lasting()?.answer.as_ref()
+    }
+
     /// Whether the prompt at hand has a mode, model or limits of its own.
     pub fn has_prompt_options(&self) -> bool {
         self.lasting().is_some()
@@ -203,7 +210,7 @@ impl Record {
 
     pub(super) fn begin_prompt_options(&mut self, options: &PromptOptions) {
         self.end_prompt_options();
-        let PromptOptions { mode, model, limits, tools, forms, host } = options;
+        let PromptOptions { mode, model, limits, tools, forms, host, answer } = options;
         let window = self.spent.last.map_or(0, |(_, size)| size);
         let before = LastingChoices {
             mode: mode.map(|_| self.mode),
@@ -212,6 +219,7 @@ impl Record {
             tools: tools.clone(),
             forms: *forms,
             host: host.clone(),
+            answer: answer.clone(),
         };
         mode.iter().for_each(|it| self.set_mode(*it));
         model.iter().for_each(|it| self.set_model(&it.name, it.window));

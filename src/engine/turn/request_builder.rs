@@ -10,6 +10,8 @@ use crate::{
         ids::CallId,
         log::{Fact, Mask},
         model::ModelRequest,
+        model_table::row::StructuredOutput,
+        prompt_options::AnswerForm,
         tool_offer::ToolOffer,
     },
     engine::{
@@ -70,6 +72,7 @@ pub(super) fn build_request(
                     ..WantedModel::for_agent(turn.router.name(record, model))
                 };
                 cx.spec.aliases.fill_params(&mut request, wanted);
+                shape_answer(&mut request, record.answer_form());
                 request.traits = cx.spec.aliases.models().traits(model);
                 return Ok(request);
             }
@@ -88,6 +91,20 @@ pub(super) fn build_request(
                 return Err(MissingRequest::Ended(Cause::TooLong { model: model.to_owned(), size, window: whole }));
             }
         }
+    }
+}
+
+/// Holds the model to the form of the answer, where it can be held to it in such a request. Most that have tools beside it
+/// would never use them: they hear of the form from the prompt alone, until that asks for nothing but the answer.
+fn shape_answer(request: &mut ModelRequest, form: Option<&AnswerForm>) {
+    let Some(form) = form else { return };
+    let structured = request.traits.structured;
+    let is_alone = matches!(structured, StructuredOutput::Unknown | StructuredOutput::WithoutTools);
+    if is_alone && form.is_alone {
+        request.tools = ToolOffer::default();
+    }
+    if structured == StructuredOutput::Yes || is_alone && request.tools.is_empty() {
+        request.params.schema = Some(form.schema.clone());
     }
 }
 
@@ -135,4 +152,59 @@ pub(super) fn mask(step: &mut Step<'_>, masks: Vec<Mask>) {
     }
     whole.into_iter().for_each(|(file, text)| _ = step.start_effect(Effect::WriteScratch { file, text }));
     step.log(Fact::Masked { masks });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::shape_answer;
+    use crate::base::{
+        model::{ModelParams, ModelRequest},
+        model_table::{ModelTraits, row::StructuredOutput},
+        prompt_options::AnswerForm,
+        tool::{ToolKind, ToolSpec},
+    };
+
+    /// Whether the request has tools, and whether it has the form.
+    fn check(structured: StructuredOutput, has_tools: bool, is_alone: bool, expected: (bool, bool)) {
+        let tool = ToolSpec {
+            name: "t".into(),
+            title: "".into(),
+            description: "".into(),
+            kind: ToolKind::Other,
+            traits: Default::default(),
+            parameters: json!({}).into(),
+        };
+        let mut request = ModelRequest {
+            model: "m".into(),
+            system: "".into(),
+            contents: Vec::new(),
+            tools: has_tools.then_some(tool).into_iter().collect(),
+            params: ModelParams::default(),
+            traits: ModelTraits { structured, ..ModelTraits::default() },
+        };
+        let form = AnswerForm { schema: json!({"type": "object"}).into(), is_alone };
+        shape_answer(&mut request, None);
+        assert_eq!((!request.tools.is_empty(), request.params.schema.is_some()), (has_tools, false));
+        shape_answer(&mut request, Some(&form));
+        let got = (!request.tools.is_empty(), request.params.schema.is_some());
+        assert_eq!(got, expected, "{structured:?} {has_tools} {is_alone}");
+    }
+
+    #[test]
+    fn a_model_is_held_to_the_form_where_it_can_be() {
+        use StructuredOutput::{No, Unknown, WithoutTools, Yes};
+        for is_alone in [false, true] {
+            check(Yes, true, is_alone, (true, true));
+            check(Yes, false, is_alone, (false, true));
+            check(No, true, is_alone, (true, false));
+            check(No, false, is_alone, (false, false));
+        }
+        for structured in [Unknown, WithoutTools] {
+            check(structured, true, false, (true, false));
+            check(structured, false, false, (false, true));
+            check(structured, true, true, (false, true));
+        }
+    }
 }

@@ -16,9 +16,11 @@ use crate::base::{
     host_tools::{HostExecution, HostTool},
     ids::SessionId,
     limits::Limits,
-    prompt_options::{PromptModel, PromptOptions},
+    prompt_options::{AnswerForm, PromptModel, PromptOptions},
 };
 
+/// Largest schema of an answer, in bytes.
+const MAX_SCHEMA: usize = 64 << 10;
 /// Longest title, in characters.
 const MAX_TITLE: usize = 200;
 
@@ -40,6 +42,11 @@ pub struct PromptOptionsParams {
     host_tool_execution: Option<HostExecution>,
     /// True: questions of the turn may have fields, though the client did not declare `elicitation.form`.
     forms: Option<bool>,
+    /// What the last answer has to look like: a JSON Schema, for providers that hold models to one. The prompt itself has
+    /// to ask for it.
+    answer_schema: Option<Map<String, Value>>,
+    /// True: the prompt asks for nothing but an answer that fits `answerSchema`, so that no tool is needed.
+    answer_only: Option<bool>,
     /// True: the prompt is empty, and the model continues where the last turn failed.
     resume: Option<bool>,
     /// Of all calls that the prompt before ended with.
@@ -86,6 +93,7 @@ impl PromptOptionsParams {
         res.host.execution = self.host_tool_execution;
         res.forms = self.forms == Some(true);
         res.host.check().map_err(wrong)?;
+        res.answer = answer_form(self.answer_schema, self.answer_only == Some(true)).map_err(wrong)?;
         Ok(res)
     }
 
@@ -102,6 +110,16 @@ impl PromptOptionsParams {
         let results = self.tool_results.take().unwrap_or_default();
         read_results(results).map_err(|it| format!("_meta.castor: {it}"))
     }
+}
+
+fn answer_form(schema: Option<Map<String, Value>>, is_alone: bool) -> Result<Option<AnswerForm>, String> {
+    let Some(schema) = schema.map(Value::Object) else {
+        return if is_alone { Err("answerOnly: send `answerSchema` with it".to_owned()) } else { Ok(None) };
+    };
+    if schema.to_string().len() > MAX_SCHEMA {
+        return Err(format!("answerSchema: it has more than {MAX_SCHEMA} bytes; send a shorter one"));
+    }
+    Ok(Some(AnswerForm { schema: schema.into(), is_alone }))
 }
 
 /// Which of the session's tools there are, and which come with the prompt. Declared ones alone take none away.

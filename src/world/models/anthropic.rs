@@ -50,7 +50,7 @@ impl Dialect for Anthropic {
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(response::AnthropicDecoder::new(
             LegalNames::new(&request.tools, &ANTHROPIC, SIGNER),
-            request.params.schema.is_some(),
+            request::forced_shape(request).is_some(),
         ))
     }
 }

@@ -77,6 +77,11 @@ pub fn legalize(schema: &Value, rules: &SchemaRules) -> LegalSchema {
     LegalSchema { value: Value::Object(top), keys: walk.keys }
 }
 
+/// A schema of any value, legal at every depth.
+pub fn legalize_part(schema: &Value, rules: &SchemaRules) -> Value {
+    Walk { root: schema, rules, keys: Vec::new(), open: Vec::new(), n_written: 0 }.schema(schema, 0)
+}
+
 /// The arguments under the tool's own keys, at every depth.
 pub fn restore_keys(args: &mut Value, keys: &[(String, String)]) {
     match args {
@@ -217,7 +222,7 @@ fn is_definitions(name: &str) -> bool {
     matches!(name, "$defs" | "definitions")
 }
 
-fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
+pub fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::Array(types)) => types.iter().any(|it| it == name),
         Some(it) => it == name,

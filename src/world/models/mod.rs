@@ -10,6 +10,7 @@ pub mod error_body;
 pub mod gemini;
 pub mod google;
 mod json;
+mod legal_answer;
 mod legal_names;
 mod legal_schema;
 mod lenient;

@@ -1,7 +1,7 @@
 //! Answers as JSON: `castor run --json-schema`. The model gets the schema with the prompt, and once more what is wrong.
 
 use jsonschema::Validator;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{failure::Failure, input_args::read_text};
 use crate::{app::cli::terminal_text::clean_line, base::path::AbsPath};
@@ -19,6 +19,7 @@ const MAX_ANSWER: usize = 4 << 20;
 #[derive(Debug)]
 pub struct AnswerSchema {
     text: String,
+    schema: Value,
     validator: Validator,
 }
 
@@ -39,7 +40,7 @@ impl AnswerSchema {
         let schema: Value = serde_json::from_str(&text).map_err(|it| wrong(format!("this is no JSON: {it}")))?;
         let validator =
             jsonschema::validator_for(&schema).map_err(|it| wrong(format!("this is no JSON Schema: {it}")))?;
-        Ok(Self { text: schema.to_string(), validator })
+        Ok(Self { text: schema.to_string(), schema, validator })
     }
 
     /// For the model, behind the prompt.
@@ -49,6 +50,12 @@ impl AnswerSchema {
              Schema:\n{}",
             self.text
         )
+    }
+
+    /// For the provider, which may hold the model to it. `is_alone`: the prompt asks for nothing else.
+    pub fn options(&self, is_alone: bool) -> Option<Value> {
+        let schema = self.schema.as_object()?;
+        Some(json!({ "castor": { "answerSchema": schema, "answerOnly": is_alone } }))
     }
 
     /// For the model, after an answer that does not fit.

@@ -42,7 +42,8 @@ pub async fn send_all(
         driver.screen.note_prompt(&prompt.in_words());
         let mut blocks = prompt.into_blocks(can)?;
         blocks.extend(schema.as_ref().map(|it| text_block(&it.instruction())));
-        let mut reason = driver.prompt(blocks).await?;
+        let options = schema.as_ref().and_then(|it| it.options(false));
+        let mut reason = driver.prompt(blocks, options).await?;
         if let Some(schema) = &schema {
             reason = check_answer(driver, schema, reason).await?;
         }
@@ -75,7 +76,7 @@ async fn check_answer(
             return Err(Failure::new(Exit::Misfit, format!("the answer does not fit the schema: {words}")));
         }
         driver.screen.note(&format!("the answer does not fit the schema, so castor asks once more: {words}"));
-        reason = driver.prompt(vec![text_block(&schema.retry(&faults))]).await?;
+        reason = driver.prompt(vec![text_block(&schema.retry(&faults))], schema.options(true)).await?;
         is_retry = true;
     }
     Ok(reason)

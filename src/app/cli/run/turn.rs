@@ -125,11 +125,14 @@ impl Driver {
         self.wait_for(what).await
     }
 
-    /// Sends the prompt in the open session; gives the stop reason. `None`: the agent is gone.
-    pub async fn prompt(&mut self, blocks: Vec<Value>) -> Result<Option<String>, Failure> {
+    /// Sends the prompt in the open session, with `_meta`; gives the stop reason. `None`: the agent is gone.
+    pub async fn prompt(&mut self, blocks: Vec<Value>, options: Option<Value>) -> Result<Option<String>, Failure> {
         self.phase = Phase::Prompt;
         self.screen.start_turn();
-        let params = json!({"sessionId": self.session, "prompt": blocks});
+        let params = match options {
+            Some(it) => json!({"sessionId": self.session, "prompt": blocks, "_meta": it}),
+            None => json!({"sessionId": self.session, "prompt": blocks}),
+        };
         self.asker.listen(self.steering.is_possible);
         self.screen.report.note_prompt();
         let answer = self.ask("session/prompt", params).await;

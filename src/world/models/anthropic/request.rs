@@ -1,19 +1,21 @@
 //! Requests of Anthropic's Messages API. Messages come last, so that prompt caches match.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{ANSWER, HIDDEN_SIGNER, SIGNER};
 use crate::{
     base::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
+        model_table::row::StructuredOutput,
         tool::{CallResult, ToolSpec},
         tool_offer::ToolOffer,
     },
     world::models::{
         call_ids::SentIds,
         json::{encode_tools, push_item, push_member, push_members, push_messages, push_written},
+        legal_answer,
         legal_schema::{ANTHROPIC, legalize},
         message_pieces::{Blob, MessagePiece, pieces, split_output},
         provider_limits,
@@ -54,7 +56,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     // The last block that can be kept is: of the history, too.
     push_member(&mut out, "cache_control", &json!({ "type": "ephemeral" }));
     // Nobody who thinks can be made to call a tool.
-    let shape = params.schema.as_deref();
+    let shape = forced_shape(request);
     let thinking = thinking(params, &request.model, max_tokens).filter(|_| shape.is_none());
     // The API takes no temperature beside thoughts.
     let temperature = params.temperature.filter(|_| thinking.is_none());
@@ -67,7 +69,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         // Neither does it take this one.
         ("top_k", params.top_k.filter(|_| thinking.is_none()).map(Value::from)),
         ("stop_sequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
-        ("output_config", effort(params, &request.model)),
+        ("output_config", output_config(request)),
         ("thinking", thinking),
         ("tool_choice", shape.map(|_| json!({ "type": "tool", "name": ANSWER }))),
         ("system", (!request.system.is_empty()).then_some(system)),
@@ -75,6 +77,24 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     push_members(&mut out, &fields);
     push_tools(&mut out, &request.tools, shape);
     out
+}
+
+/// The form that the model itself is held to, and how hard it works.
+fn output_config(request: &ModelRequest) -> Option<Value> {
+    let format = format(request).map(|it| ("format".to_owned(), json!({ "type": "json_schema", "schema": it })));
+    let effort = effort(&request.params, &request.model).map(|it| ("effort".to_owned(), it));
+    let all: Map<String, Value> = effort.into_iter().chain(format).collect();
+    (!all.is_empty()).then_some(Value::Object(all))
+}
+
+fn format(request: &ModelRequest) -> Option<Value> {
+    let schema = request.params.schema.as_deref();
+    schema.filter(|_| request.traits.structured == StructuredOutput::Yes).and_then(legal_answer::of_anthropic)
+}
+
+/// The answer's form, where a tool that has to be called takes it: beside other tools none could be used any more.
+pub fn forced_shape(request: &ModelRequest) -> Option<&Value> {
+    request.params.schema.as_deref().filter(|_| request.tools.is_empty() && format(request).is_none())
 }
 
 fn max_tokens(model: &str) -> u32 {
@@ -108,7 +128,7 @@ fn effort(params: &ModelParams, model: &str) -> Option<Value> {
     let Some(Thinking::Level(word)) = &params.thinking else { return None };
     let (word, _) = level(word).filter(|_| is_adaptive(model))?;
     let word = if word == "minimal" { "low" } else { word };
-    Some(json!({ "effort": word }))
+    Some(word.into())
 }
 
 fn level(word: &str) -> Option<(&'static str, u32)> {

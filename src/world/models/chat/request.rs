@@ -14,6 +14,7 @@ use crate::{
     world::models::{
         call_ids::SentIds,
         json::{encode_tools, push_item, push_list, push_member, push_members, push_written},
+        legal_answer,
         legal_schema::{COMPATIBLE, OPENAI, SchemaRules, legalize},
         message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
@@ -60,7 +61,7 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         (limit, params.max_output_tokens.map(Value::from)),
         ("reasoning_effort", effort.map(Value::from)),
         ("stop", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
-        ("response_format", params.schema.as_deref().map(format)),
+        ("response_format", params.schema.as_deref().and_then(|it| format(it, newest))),
     ];
     push_members(&mut out, &fields);
     if !request.tools.is_empty() {
@@ -73,8 +74,10 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
     out
 }
 
-fn format(schema: &Value) -> Value {
-    json!({ "type": "json_schema", "json_schema": { "name": "answer", "strict": true, "schema": schema } })
+fn format(schema: &Value, newest: bool) -> Option<Value> {
+    let (schema, strict) = legal_answer::of_openai(schema, newest)?;
+    let format = json!({ "name": "answer", "strict": strict, "schema": schema });
+    Some(json!({ "type": "json_schema", "json_schema": format }))
 }
 
 fn tool(it: &ToolSpec, rules: &SchemaRules) -> Value {

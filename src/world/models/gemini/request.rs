@@ -12,6 +12,7 @@ use crate::{
     },
     world::models::{
         json::{encode_tools, push_item, push_member, push_messages, push_written},
+        legal_answer,
         legal_schema::{GEMINI, legalize},
         message_pieces::{Blob, MessagePiece, blob, pieces, split_output},
         provider_limits,
@@ -78,7 +79,7 @@ fn config(params: &ModelParams) -> Value {
         ("stopSequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("thinkingConfig", thinking),
         ("responseMimeType", params.schema.as_ref().map(|_| "application/json".into())),
-        ("responseJsonSchema", params.schema.as_deref().cloned()),
+        ("responseJsonSchema", params.schema.as_deref().map(legal_answer::of_gemini)),
     ];
     let set: Map<String, Value> = fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();
     Value::Object(set)

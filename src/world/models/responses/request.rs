@@ -13,6 +13,7 @@ use crate::{
     world::models::{
         call_ids::SentIds,
         json::{encode_tools, push_item, push_list, push_member, push_members, push_written},
+        legal_answer,
         legal_schema::{OPENAI, legalize},
         message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
@@ -45,7 +46,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("top_p", params.top_p.map(Value::from)),
         ("max_output_tokens", params.max_output_tokens.map(Value::from)),
         ("reasoning", reasoning(params)),
-        ("text", params.schema.as_deref().map(format)),
+        ("text", params.schema.as_deref().and_then(format)),
     ];
     push_members(&mut out, &fields);
     if !request.tools.is_empty() {
@@ -58,8 +59,9 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     out
 }
 
-fn format(schema: &Value) -> Value {
-    json!({ "format": { "type": "json_schema", "name": "answer", "strict": true, "schema": schema } })
+fn format(schema: &Value) -> Option<Value> {
+    let (schema, strict) = legal_answer::of_openai(schema, true)?;
+    Some(json!({ "format": { "type": "json_schema", "name": "answer", "strict": strict, "schema": schema } }))
 }
 
 fn reasoning(params: &ModelParams) -> Option<Value> {
