@@ -41,7 +41,7 @@ const NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definition
 /// The rules of a dialect, beyond JSON Schema's own. References are written out for all of them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaRules {
-    /// Every array says what its items are, and the only combination is `anyOf`.
+    /// The only combination is `anyOf`.
     pub is_plain: bool,
     /// Names of properties have 64 letters, digits, `_`, `.` and `-` at most.
     pub has_narrow_keys: bool,
@@ -148,6 +148,7 @@ impl Walk<'_> {
         if self.rules.is_plain {
             combine::make_plain(&mut res);
         }
+        combine::add_items(&mut res);
         if self.rules.is_gemini {
             gemini::narrow(&mut res);
         }

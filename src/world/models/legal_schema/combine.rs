@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::has_type;
 
-/// Makes `anyOf` the only combination, and says of every array what its items are.
+/// Makes `anyOf` the only combination.
 pub fn make_plain(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(all)) = schema.shift_remove("allOf") {
         merge(schema, objects(all), true);
@@ -15,7 +15,6 @@ pub fn make_plain(schema: &mut Map<String, Value>) {
     if schema.contains_key("properties") {
         keep_known_required(schema);
     }
-    add_items(schema);
 }
 
 /// Says what the items of an array are: anything, where nothing is said.
