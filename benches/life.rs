@@ -221,7 +221,7 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         memory_sources: MemorySources { at_start: false, just_in_time: false },
         bounds: TurnBounds::default(),
         chain: Chain::default(),
-        windows: ContextWindows { configured: [(MODEL.to_owned(), window)].into(), otherwise: None },
+        windows: ContextWindows { configured: [(MODEL.to_owned(), window)].into(), ..ContextWindows::default() },
         prices: Prices::default().into(),
         aliases: Aliases::default().into(),
         helpers: UtilityModels::default(),

@@ -56,6 +56,17 @@ impl Part {
         Self::Text { text: text.into(), signature: None }
     }
 
+    /// Media type and base64 data of a part that has bytes and no text.
+    pub fn bytes(&self) -> Option<(&str, &Arc<str>)> {
+        match self {
+            Self::Media { mime, data, .. } => Some((mime, data)),
+            Self::Reference { text: None, data: Some(data), mime, .. } => {
+                Some((mime.as_deref().unwrap_or("application/octet-stream"), data))
+            }
+            _ => None,
+        }
+    }
+
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } => Some(text),

@@ -35,11 +35,16 @@ pub struct Turn {
     parts: Vec<TurnPart>,
     encoded: OneEntryCache<(&'static str, usize), Bytes>,
     tokens: OnceLock<u64>,
+    bytes: OnceLock<u64>,
 }
 
 impl Turn {
     pub fn new(role: Role) -> Self {
-        Self { role, parts: Vec::new(), encoded: OneEntryCache::default(), tokens: OnceLock::new() }
+        Self::with_parts(role, Vec::new())
+    }
+
+    fn with_parts(role: Role, parts: Vec<TurnPart>) -> Self {
+        Self { role, parts, encoded: OneEntryCache::default(), tokens: OnceLock::new(), bytes: OnceLock::new() }
     }
 
     pub fn role(&self) -> Role {
@@ -52,13 +57,18 @@ impl Turn {
 
     /// The parts, to be changed: kept bytes are forgotten.
     pub fn parts_mut(&mut self) -> &mut Vec<TurnPart> {
-        (self.encoded, self.tokens) = (OneEntryCache::default(), OnceLock::new());
+        (self.encoded, self.tokens, self.bytes) = Default::default();
         &mut self.parts
     }
 
     /// Its size in tokens, as `count` says the first time.
     pub fn tokens(&self, count: impl Fn(&Turn) -> u64) -> u64 {
         *self.tokens.get_or_init(|| count(self))
+    }
+
+    /// Its size in bytes, likewise.
+    pub fn bytes(&self, count: impl Fn(&Turn) -> u64) -> u64 {
+        *self.bytes.get_or_init(|| count(self))
     }
 
     /// The turn's bytes in `dialect`, made by `encode` the first time and kept for one dialect.
@@ -75,7 +85,7 @@ impl Turn {
 impl Clone for Turn {
     /// A copy is about to be changed: it does not inherit the bytes.
     fn clone(&self) -> Self {
-        Self { role: self.role, parts: self.parts.clone(), encoded: OneEntryCache::default(), tokens: OnceLock::new() }
+        Self::with_parts(self.role, self.parts.clone())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::base::{
     hook::{HookEvent, HookSwitch},
     host_pattern,
     ids::{CallId, CheckpointId, MessageId, SessionId, ThreadId},
+    left_out::LeftOut,
     limits::Limits,
     memory::MemoryFile,
     model::Failure,
@@ -24,6 +25,7 @@ use crate::base::{
 
 pub use crate::base::{
     grant::Grant,
+    left_out::Mask,
     mode::Mode,
     principal::{ChildLink, Principal},
 };
@@ -260,6 +262,11 @@ pub enum Fact {
         size: u64,
         tokens: u64,
     },
+    /// Requests to this model go without a part from here on: its provider refused it, or it made them too large.
+    LeftOut {
+        model: String,
+        part: LeftOut,
+    },
     /// What a call may change is held from here on; with `changes`: what it changed since. Without `call` it was taken
     /// beside what ran in the background, or for a hook.
     Checkpoint {
@@ -302,15 +309,6 @@ fn is_false(it: &bool) -> bool {
 
 fn is_zero(it: &u64) -> bool {
     *it == 0
-}
-
-/// What stands for the result of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Mask {
-    pub call: CallId,
-    /// Where the model finds all of it.
-    pub path: AbsPath,
-    pub text: String,
 }
 
 /// From mild to strict.

@@ -26,6 +26,7 @@ pub mod host_pattern;
 pub mod host_tools;
 pub mod ids;
 pub mod iso_time;
+pub mod left_out;
 pub mod limits;
 pub mod log;
 pub mod mcp;

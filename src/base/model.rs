@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::{
-    credential::Credential, history::Turn, model_table::ModelTraits, peer_agent::PeerReport, tool_offer::ToolOffer,
+    credential::Credential,
+    history::Turn,
+    model_table::{ModelTraits, Parameter, ParameterSet},
+    peer_agent::PeerReport,
+    tool_offer::ToolOffer,
 };
 
 /// One request to a model. Cheap to clone: everything large is shared.
@@ -38,6 +42,23 @@ pub struct ModelParams {
     pub schema: Option<Arc<Value>>,
     /// The provider itself searches the web for the answer, and names its sources at the end.
     pub searches_web: bool,
+}
+
+impl ModelParams {
+    /// Without what a model refuses. What is no member here, dialects leave out by themselves.
+    pub fn leave_out(&mut self, refused: ParameterSet) {
+        let drop = |it: &mut Option<f64>, parameter| *it = it.filter(|_| !refused.has(parameter));
+        drop(&mut self.temperature, Parameter::Temperature);
+        drop(&mut self.top_p, Parameter::TopP);
+        self.top_k = self.top_k.filter(|_| !refused.has(Parameter::TopK));
+        self.max_output_tokens = self.max_output_tokens.filter(|_| !refused.has(Parameter::MaxOutputTokens));
+        self.thinking = self.thinking.take().filter(|_| !refused.has(Parameter::Thinking));
+        self.include_thoughts &= !refused.has(Parameter::Thinking) && !refused.has(Parameter::IncludeThoughts);
+        self.schema = self.schema.take().filter(|_| !refused.has(Parameter::Schema));
+        if refused.has(Parameter::Stop) {
+            self.stop.clear();
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

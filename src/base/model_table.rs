@@ -16,11 +16,12 @@ use serde::Deserialize;
 
 use self::{
     name_pattern::ModelName,
-    parameter::ParameterSet,
     row::{CallIds, EditTool, ModelFamily, ModelRow, ROW_KEYS, StructuredOutput},
     service_life::read_day,
     thinking::{ThinkingKind, ThinkingRange},
 };
+
+pub use parameter::{Parameter, ParameterSet};
 
 /// The longest chain of successors.
 const MAX_SUCCESSORS: usize = 16;

@@ -1,6 +1,6 @@
 //! The tools that a model is told of: a list that requests share.
 
-use std::{ops::Deref, sync::Arc};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use bytes::Bytes;
 
@@ -19,6 +19,8 @@ struct SharedTools {
     encoded: OneEntryCache<&'static str, Bytes>,
     /// The list without one class: nearly all requests ask for the same.
     without: OneEntryCache<PolicyClass, ToolOffer>,
+    /// The list without those that a provider refused.
+    without_names: OneEntryCache<BTreeSet<String>, ToolOffer>,
 }
 
 impl ToolOffer {
@@ -30,6 +32,12 @@ impl ToolOffer {
     /// The same without those of a class.
     pub fn without(&self, class: PolicyClass) -> Self {
         self.0.without.get(class, |class| self.iter().filter(|it| it.traits.class != *class).cloned().collect())
+    }
+
+    /// The same without those of these names.
+    pub fn without_names(&self, names: &BTreeSet<String>) -> Self {
+        let rest = |names: &BTreeSet<String>| self.iter().filter(|it| !names.contains(&*it.name)).cloned().collect();
+        self.0.without_names.get(names.clone(), rest)
     }
 }
 

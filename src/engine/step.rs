@@ -28,6 +28,7 @@ use crate::base::{
     log::{Answer, Entry, Grant, Mode, PersistentGrant, Tuning},
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest, Purpose, Usage},
+    model_table::Parameter,
     path::AbsPath,
     policy_answer::{PolicyAnswer, PolicyOrder},
     prompt_stats::PromptStats,
@@ -385,6 +386,8 @@ pub enum Effect {
     AnswerElicitation { elicitation: ElicitationId, reply: Reply },
     /// Health of a model, for all sessions that reach it in the same way. `None`: it is available. Not answered.
     UpdateHealth { model: String, outage: Option<Outage> },
+    /// A model does not take this parameter: later sessions leave it out, for a week. Not answered.
+    RememberRefusal { model: String, parameter: Parameter },
     /// Changes values that sessions share, all or none. Answered by `StateSaved`. No change: reads them.
     SaveState { user: String, delta: StateDelta },
     /// The one answer to `EvaluatePolicy`; an error: there is no such tool, or it does not take the arguments.

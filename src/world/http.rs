@@ -134,7 +134,7 @@ impl Http {
         let way = proxy.as_ref().map(|it| format!(" through the proxy {it}")).unwrap_or_default();
         let text = match error.is_connect() {
             true => format!("Could not connect to {host}{way}: {cause}. {}", connect_hint(&cause, proxy.is_some())),
-            false => format!("The connection to {host}{way} broke before it answered: {cause}."),
+            false => format!("The connection to {host}{way} broke before an answer could be read: {cause}."),
         };
         Failure::new(FailureKind::Connect, text)
     }

@@ -72,6 +72,7 @@ mod questions;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;
+mod refused;
 mod remote;
 mod remote_server;
 mod repositories;

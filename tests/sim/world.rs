@@ -185,7 +185,7 @@ impl World {
                 Job::AskStore(_) | Job::NoteAgent(_) => (),
                 // Nobody waits for it.
                 Job::SyncLog(_) | Job::ProbeSandbox | Job::LoadTables => (),
-                Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {
+                Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } | Job::SaveRefusal { .. } => {
                     self.chores += 1;
                     self.saves += 1;
                 }

@@ -24,6 +24,7 @@ pub mod page;
 pub mod parse;
 pub mod permissions;
 pub mod policy;
+mod refused_list;
 pub mod remote_args;
 pub mod render;
 pub mod run;

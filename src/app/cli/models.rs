@@ -5,21 +5,26 @@ use std::{
     sync::Arc,
 };
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     app::{
-        cli::exits::{EXIT_AUTH, EXIT_FAILED, EXIT_INPUT},
+        cli::{
+            exits::{EXIT_AUTH, EXIT_FAILED, EXIT_INPUT},
+            refused_list::{self, ForgetArgs, RefusedOutput},
+        },
         model::{
             access::CredentialOverride,
             catalog::{Catalog, GEMINI},
             connection::ProcessEnvironment,
             model_factory::gemini_of,
             providers,
+            refused_parameters::RefusedParameters,
         },
+        server::event_loop::unix_ms,
         session::place::load_ground,
         settings::{Settings, options::Options},
     },
@@ -37,7 +42,10 @@ use crate::{
 
 /// Asks providers for their models.
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ModelsArgs {
+    #[command(subcommand)]
+    pub verb: Option<ModelsVerb>,
     /// Only this one, such as openrouter or gemini; else all
     pub provider: Option<String>,
     /// One JSON object instead of text
@@ -45,11 +53,18 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
+#[derive(Subcommand, Clone, Debug)]
+pub enum ModelsVerb {
+    Forget(ForgetArgs),
+}
+
 /// What `castor models --json` writes: one object.
 #[derive(Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelsOutput<'a> {
     providers: Vec<ProviderOutput<'a>>,
+    /// Parameters that models refused lately: castor leaves them out.
+    refused: Vec<RefusedOutput<'a>>,
 }
 
 /// The answer of a provider, or why there is none.
@@ -86,6 +101,10 @@ type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 /// # Errors
 /// The output's.
 pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStreams<'_>) -> io::Result<u8> {
+    let home = workspace::castor_home(env);
+    if let (Some(ModelsVerb::Forget(it)), Some(home)) = (&args.verb, &home) {
+        return refused_list::forget(it, (home, unix_ms()), streams.out);
+    }
     let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let http = Arc::new(Http::new(ProcessEnvironment::of(env).link(&settings.models.connection)));
     let mut names: Vec<&str> = settings.models.providers.iter().map(|it| it.name.as_str()).collect();
@@ -108,7 +127,9 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStrea
         }
     };
     save_listing(env, &found, streams);
-    streams.out.write_all(if args.json { as_json(&found) } else { as_text(&found) }.as_bytes())?;
+    let refused = home.map(|it| RefusedParameters::read(&it, unix_ms())).unwrap_or_default();
+    let text = if args.json { as_json(&found, &refused) } else { as_text(&found) + &refused_list::as_text(&refused) };
+    streams.out.write_all(text.as_bytes())?;
     for (name, failure) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().err()?))) {
         _ = writeln!(streams.err, "{name}: {}", failure.message);
     }
@@ -158,14 +179,15 @@ fn as_text(found: &[ListedModels]) -> String {
     listed.flat_map(|(name, it)| it.iter().map(move |it| line(name, it))).collect()
 }
 
-fn as_json(found: &[ListedModels]) -> String {
+fn as_json(found: &[ListedModels], refused: &RefusedParameters) -> String {
     let providers = found.iter().map(|(name, it)| ProviderOutput {
         provider: name,
         models: it.as_ref().ok().map(|listed| listed.iter().map(|it| model_output(name, it)).collect()),
         error: it.as_ref().err().map(|it| it.message.as_str()),
     });
+    let refused = refused_list::as_json(refused);
     // Structs can always be written.
-    serde_json::to_string(&ModelsOutput { providers: providers.collect() }).unwrap_or_default() + "\n"
+    serde_json::to_string(&ModelsOutput { providers: providers.collect(), refused }).unwrap_or_default() + "\n"
 }
 
 fn model_output<'a>(provider: &str, it: &'a ListedModel) -> ModelOutput<'a> {

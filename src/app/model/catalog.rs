@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    app::settings::{Settings, options::Options},
+    app::settings::{Provider, Settings, options::Options},
     base::path::AbsPath,
     engine::routing::model_limits::{ContextWindows, KNOWN_MODELS},
     world::{disk, models::listing::ListedModel},
@@ -109,7 +109,9 @@ impl Catalog {
             let all = listed.chain(named);
             windows.extend(all.filter_map(|(id, window)| Some((format!("{}/{id}", provider.name), window?))));
         }
-        ContextWindows { configured: windows, otherwise: settings.models.window }
+        let body = |it: &Provider| Some((it.name.clone(), it.dialect.body_limit()?));
+        let body_limits = settings.models.providers.iter().filter_map(body).collect();
+        ContextWindows { configured: windows, otherwise: settings.models.window, body_limits }
     }
 }
 

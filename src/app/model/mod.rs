@@ -10,3 +10,4 @@ mod only_models;
 pub mod outages;
 pub mod providers;
 pub mod reachability;
+pub mod refused_parameters;

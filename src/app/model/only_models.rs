@@ -32,4 +32,8 @@ impl Generator for OnlyModels {
     fn credential_hash(&self, model: &str) -> Option<String> {
         self.inner.credential_hash(model)
     }
+
+    fn address(&self, model: &str) -> Option<String> {
+        self.inner.address(model)
+    }
 }

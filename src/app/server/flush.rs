@@ -6,6 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
+        model::refused_parameters::RefusedParameter,
         server::{
             agents,
             auth::login_command,
@@ -28,6 +29,7 @@ use crate::{
         hook::HookRun,
         ids::{EffectId, SessionId},
         log::Fact,
+        model_table::Parameter,
         path::AbsPath,
         tool::PolicyClass,
     },
@@ -317,6 +319,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::ManageServer(order) => server_orders::begin(state, id, effect_id, *order),
         Effect::RenewCredential(order) => renewals::renew(state, id, effect_id, &order),
         Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
+        Effect::RememberRefusal { model, parameter } => remember_refusal(state, id, (model, parameter)),
         Effect::AskUser(question) => ask_user(state, id, &question, lines),
         Effect::AnswerElicitation { elicitation, reply } => {
             state.tasks.server_uses.questions.send_reply(elicitation, reply)
@@ -391,6 +394,15 @@ fn note_outage(state: &mut State, id: &SessionId, news: (String, Option<Outage>)
     for it in models.outages.note(id, news, now.unix_ms, |it| sessions.contains_key(it)) {
         let known = state.models.outages.of(&it);
         state.step(&it, Input::Outages(known));
+    }
+}
+
+/// For later sessions. A model that castor does not reach by itself is asked as it is.
+fn remember_refusal(state: &mut State, id: &SessionId, (model, parameter): (String, Parameter)) {
+    let address = state.sessions.get(id).and_then(|it| it.resources.generator.address(&model));
+    if let Some(address) = address {
+        let row = RefusedParameter { model, address, parameter, at_ms: state.now.unix_ms };
+        state.tasks.save_refusal(row);
     }
 }
 

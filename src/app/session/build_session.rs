@@ -6,7 +6,10 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        model::{catalog::Catalog, model_factory::ModelContext, providers, reachability},
+        model::{
+            catalog::Catalog, model_factory::ModelContext, providers, reachability,
+            refused_parameters::RefusedParameters,
+        },
         panics::FaultPoint,
         session::{
             agents, confinement, hooks,
@@ -39,6 +42,7 @@ use crate::{
     engine::{
         context::{Instructions, PLANS, SessionEnvironment},
         policy,
+        routing::aliases::Aliases,
         scheduler::{self, Planning, Toolbox},
         step::ServerStatus,
         turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
@@ -47,6 +51,7 @@ use crate::{
     world::{
         checkpoints::{Checkpoints, Limits},
         disk,
+        models::Generator,
         redaction::Secrets,
         store::SessionStore,
         tools::{GOOGLE_WEB_SEARCH, ToolSettings, folder_tree::folder_tree},
@@ -82,7 +87,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         chain: reached.chain,
         windows: catalog.windows(settings),
         prices: Arc::new(settings.models.prices.clone()),
-        aliases: Arc::new(settings.models.aliases.clone()),
+        aliases: Arc::new(aliases(&host, settings, &*generator)),
         helpers: reached.helpers,
         choices: choices(host.options, place, catalog.models_on_offer(host.options, settings, model)),
         role: None,
@@ -125,6 +130,12 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         fault: FaultPoint::read(host.env),
     };
     SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
+}
+
+/// With what models refused lately at the addresses where they are asked.
+fn aliases(host: &SessionHost<'_>, settings: &Settings, generator: &dyn Generator) -> Aliases {
+    let refused = RefusedParameters::read(host.store.home(), host.now_ms);
+    settings.models.aliases.clone().with_refusals(refused.by_model(|it| generator.address(it)))
 }
 
 /// The model that searches: Gemini's own can. One is asked that is quick, by the door of the session's model.

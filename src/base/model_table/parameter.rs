@@ -1,9 +1,10 @@
 //! Parameters that a model may refuse: a closed list. Messages, tools and safety settings are none of them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An optional part of a request: the answer may be another without it, and is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Parameter {
     Temperature,
@@ -11,6 +12,8 @@ pub enum Parameter {
     TopK,
     Stop,
     MaxOutputTokens,
+    /// The limit of an answer goes by another name there.
+    MaxTokensName,
     Thinking,
     IncludeThoughts,
     /// What the answer has to look like.
@@ -18,7 +21,70 @@ pub enum Parameter {
     StreamOptions,
     ParallelToolCalls,
     Store,
+    /// What else an answer is to bring, such as encrypted thoughts.
+    Include,
     CacheControl,
+}
+
+use Parameter as P;
+
+/// What people call each, and what providers do: in lower case and without `_`.
+const NAMES: &[(Parameter, &str, &[&str])] = &[
+    (P::Temperature, "temperature", &["temperature"]),
+    (P::TopP, "top_p", &["topp"]),
+    (P::TopK, "top_k", &["topk"]),
+    (P::Stop, "stop", &["stop", "stopsequences"]),
+    (P::MaxOutputTokens, "max_output_tokens", &["maxoutputtokens", "maxtokens", "maxcompletiontokens"]),
+    (P::MaxTokensName, "the name of max_tokens", &[]),
+    (
+        P::Thinking,
+        "thinking",
+        &[
+            "thinking",
+            "thinkingconfig",
+            "thinkinglevel",
+            "thinkingbudget",
+            "budgettokens",
+            "enablethinking",
+            "reasoning",
+            "reasoningeffort",
+            "effort",
+            "outputconfig",
+        ],
+    ),
+    (P::IncludeThoughts, "thoughts", &["includethoughts", "summary", "reasoningsummary", "display"]),
+    (
+        P::Schema,
+        "response_format",
+        &[
+            "responseformat",
+            "format",
+            "textformat",
+            "jsonschema",
+            "responsejsonschema",
+            "responseschema",
+            "responsemimetype",
+            "outputformat",
+            "toolchoice",
+        ],
+    ),
+    (P::StreamOptions, "stream_options", &["streamoptions", "includeusage"]),
+    (P::ParallelToolCalls, "parallel_tool_calls", &["paralleltoolcalls"]),
+    (P::Store, "store", &["store"]),
+    (P::Include, "include", &["include"]),
+    (P::CacheControl, "cache_control", &["cachecontrol"]),
+];
+
+impl Parameter {
+    /// By a provider's name for it, in lower case and without `_`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(.., names)| names.contains(&name)).map(|(it, ..)| *it)
+    }
+
+    /// For people.
+    pub fn as_str(self) -> &'static str {
+        NAMES.iter().find(|(it, ..)| *it == self).map_or("", |(_, name, _)| name)
+    }
 }
 
 /// Some of them.

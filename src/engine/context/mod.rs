@@ -1,10 +1,12 @@
 //! The request builder for models: an ordered table of processors over one draft.
 
+pub mod body_size;
 mod budget;
 pub mod compression;
 pub mod distillation;
 mod instructions;
 pub mod masking;
+pub mod media;
 mod planning;
 pub mod snapshot;
 pub mod tokens;
@@ -18,7 +20,7 @@ use crate::{
     base::{
         history::{Role, Turn, TurnPart},
         ids::CallId,
-        log::Mask,
+        left_out::{Mask, MediaInWords},
         model::{ModelParams, ModelRequest},
         path::AbsPath,
         tool::ToolSpec,
@@ -39,6 +41,8 @@ pub struct RequestMaterials<'a> {
     pub retry_advice: Option<RetryAdvice>,
     /// How much the model reads at once, in tokens.
     pub window: u64,
+    /// How much its server takes at once, in bytes.
+    pub body_limit: u64,
     /// Where whole outputs go.
     pub scratch: &'a AbsPath,
     /// From how many tokens on the conversation is compressed; `None`: not now.
@@ -65,6 +69,8 @@ pub enum RequestNeed {
     /// The result of this call is to be distilled.
     Distill(CallId),
     Mask(Vec<Mask>),
+    /// Words stand for these media from here on.
+    LeaveOutMedia(Vec<MediaInWords>),
     /// The first turns give way to these words.
     Replace {
         n_turns: usize,
@@ -74,6 +80,11 @@ pub enum RequestNeed {
     TooLarge {
         size: u64,
         window: u64,
+    },
+    /// The same in bytes.
+    BodyTooLarge {
+        size: u64,
+        limit: u64,
     },
 }
 
@@ -95,6 +106,7 @@ pub const PROCESSORS: &[(&str, Processor)] = &[
     ("distillation", Check(distillation::due)),
     ("compression", Check(compression::due)),
     ("masking", Check(masking)),
+    ("bytes", Check(body_size::check)),
     ("budget", Check(budget::check)),
     ("history", Transform(set_history)),
     ("hardening", Transform(drop_empty_turns)),
@@ -175,5 +187,7 @@ fn is_empty(turn: &Turn) -> bool {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_body_size;
 #[cfg(test)]
 mod tests_compression;

@@ -15,13 +15,17 @@ use crate::{
         event::{AgentEvent, EventKind, Speaker, ToolDisplay},
         history::{Role, Turn, TurnPart},
         ids::{CallId, MessageId, SessionId, StreamId},
+        left_out::LeftOut,
         log::{Entry, Fact, Mode, Principal},
         model::ModelRequest,
         path::AbsPath,
         tool::{CallResult, ToolKind},
         tool_offer::ToolOffer,
     },
-    engine::record::{Record, SessionOrigin},
+    engine::{
+        record::{Record, SessionOrigin},
+        routing::model_limits::USUAL_BODY,
+    },
 };
 
 #[test]
@@ -35,6 +39,7 @@ fn the_order_of_processors_is_this() {
         "distillation",
         "compression",
         "masking",
+        "bytes",
         "budget",
         "history",
         "hardening",
@@ -45,9 +50,10 @@ fn the_order_of_processors_is_this() {
 
 pub(super) struct Talk {
     pub record: Record,
-    n: u64,
+    pub(super) n: u64,
     pub compress_at: Option<u64>,
     pub distill: Option<distillation::DistillationLimits>,
+    pub body_limit: u64,
 }
 
 impl Talk {
@@ -65,14 +71,14 @@ impl Talk {
             thread: None,
             user: None,
         };
-        Self { record: Record::new(origin), n: 0, compress_at: None, distill: None }
+        Self { record: Record::new(origin), n: 0, compress_at: None, distill: None, body_limit: USUAL_BODY }
     }
 
     pub(super) fn log(&mut self, fact: Fact) {
         self.record.apply(&Entry { at: 0, fact });
     }
 
-    fn event(&mut self, kind: EventKind) {
+    pub(super) fn event(&mut self, kind: EventKind) {
         self.n += 1;
         let (id, stream_id) = (self.n.to_string(), StreamId::from("s"));
         self.log(Fact::Event { event: AgentEvent::of_main(id, stream_id, 0, kind) });
@@ -95,7 +101,7 @@ impl Talk {
         self.gave(tool, vec![Part::text(result)]);
     }
 
-    fn gave(&mut self, tool: &str, content: Vec<Part>) {
+    pub(super) fn gave(&mut self, tool: &str, content: Vec<Part>) {
         self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 0, why: String::new() });
         let (request_id, name) = (CallId::from(format!("c{}", self.n)), tool.to_owned());
         let display = ToolDisplay { title: String::new(), kind: ToolKind::Other, locations: Vec::new() };
@@ -141,6 +147,7 @@ impl Talk {
                 known_tools: own_tools(),
                 retry_advice: again,
                 window,
+                body_limit: self.body_limit,
                 scratch,
                 compress_at,
                 distill,
@@ -156,6 +163,10 @@ impl Talk {
                 Err(RequestNeed::Mask(masks)) => {
                     met.push(format!("masks {}", masks.len()));
                     self.log(Fact::Masked { masks });
+                }
+                Err(RequestNeed::LeaveOutMedia(media)) => {
+                    met.push(format!("leaves out {}", media.len()));
+                    self.log(Fact::LeftOut { model: "m".to_owned(), part: LeftOut::Media(media) });
                 }
                 Err(RequestNeed::Distill(call)) => {
                     met.push("distills".to_owned());
@@ -187,6 +198,16 @@ impl Talk {
 
     fn text(&self) -> String {
         format!("{:?}", self.record.turns())
+    }
+
+    /// Without the data of media.
+    pub(super) fn texts(&self) -> String {
+        let contents = self.record.turns().iter().flat_map(|it| it.parts()).flat_map(|it| match it {
+            TurnPart::Content(it) => vec![it],
+            TurnPart::Result(it) => it.content.iter().collect(),
+            TurnPart::Call { .. } => Vec::new(),
+        });
+        contents.filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -2,12 +2,14 @@
 
 pub mod checkpoints;
 mod client_settings;
+mod command_exposure;
 mod discovered_memory;
 mod event_stream;
 mod fork;
 mod history;
 mod marks;
 mod meter;
+mod refused_parts;
 mod rewind;
 mod seen_files;
 mod session_choices;
@@ -19,14 +21,17 @@ mod token_scale;
 pub use checkpoints::{Checkpoint, Checkpoints};
 pub use fork::Fork;
 pub use marks::{COMMAND_META, PLAN_EVENT, QUOTES_META, STEERING_META, TRANSFER_META};
+pub use refused_parts::ModelRefusals;
 pub use rewind::RewindPoint;
 pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
 pub use token_scale::TokenScale;
 
+use command_exposure::CommandExposure;
 use event_stream::EventStream;
 use history::History;
 use meter::UsageMeter;
+use refused_parts::RefusedParts;
 use rewind::Rewinds;
 use seen_files::SeenFiles;
 use session_choices::ends_prompt;
@@ -40,7 +45,6 @@ use crate::{
         content::{HostResult, joined_text},
         endings::{PENDING_CALLS, interrupted_call},
         event::{AgentEvent, EXPANSION, EventKind, Speaker},
-        guarded_names::SECRET_RULE,
         history::Turn,
         ids::{CallId, SessionId, StreamId, ThreadId},
         limits::{LimitSpan, LimitUsage},
@@ -81,10 +85,7 @@ struct SessionPast {
     persisted_grants: PersistedGrants,
     stream: EventStream,
     files: FileState,
-    /// Of the last request.
-    last_route: Option<RoutedRequest>,
-    /// A model that was left in this turn, and why.
-    left_model: Option<(String, String)>,
+    routes: RouteHistory,
     meter: UsageMeter,
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
@@ -92,6 +93,16 @@ struct SessionPast {
     commands: CommandExposure,
     choices: SessionChoices,
     state: SessionState,
+    refused: RefusedParts,
+}
+
+/// Where requests went.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct RouteHistory {
+    /// Of the last request.
+    last: Option<RoutedRequest>,
+    /// A model that was left in this turn, and why.
+    left_model: Option<(String, String)>,
 }
 
 /// What became of what was allowed for longer.
@@ -101,22 +112,6 @@ struct PersistedGrants {
     revoked: Vec<Grant>,
     /// Of what was allowed here, what was written down for future sessions.
     saved: Vec<Grant>,
-}
-
-/// What the session knows of its commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct CommandExposure {
-    /// The user was asked about one as the mode asks.
-    asked: bool,
-    /// One could read secrets of the workspace: it ran without the network.
-    exposed: bool,
-}
-
-impl CommandExposure {
-    fn ask(&mut self, rule: &str) {
-        self.asked |= rule.ends_with(RUN_SHELL_COMMAND);
-        self.exposed |= rule.starts_with(SECRET_RULE);
-    }
 }
 
 /// What the model knows of files, and what can be given back of them.
@@ -279,7 +274,7 @@ impl Record {
 
     /// Where the last request went; `None` before the first.
     pub fn last_route(&self) -> Option<&RoutedRequest> {
-        self.past.last_route.as_ref()
+        self.past.routes.last.as_ref()
     }
 
     /// The stream that its events belong to.
@@ -347,7 +342,9 @@ impl Record {
                 self.past.scale.note_request(model, *tokens);
                 self.note_request(model, *attempt, why);
             }
-            Fact::Fallback { from, to: Some(_), why, .. } => self.past.left_model = Some((from.clone(), why.clone())),
+            Fact::Fallback { from, to: Some(_), why, .. } => {
+                self.past.routes.left_model = Some((from.clone(), why.clone()))
+            }
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
             Fact::Granted { grant, lasting } => self.add_grant(grant, *lasting),
             Fact::Mode { mode } => self.choose_mode(*mode),
@@ -379,6 +376,7 @@ impl Record {
             Fact::Outgrown { model, window, size, tokens: n } => {
                 self.past.scale.note_refusal(model, *window, *size, *n)
             }
+            Fact::LeftOut { model, part } => self.leave_out(model, part),
             Fact::Checkpoint { .. } | Fact::Restored { .. } | Fact::Rewound { .. } => {
                 self.past.files.checkpoints.apply(entry)
             }
@@ -426,8 +424,8 @@ impl Record {
         if attempt == 1 {
             self.past.meter.count_request();
         }
-        let left = self.past.left_model.clone();
-        self.past.last_route =
+        let left = self.past.routes.left_model.clone();
+        self.past.routes.last =
             Some(RoutedRequest { model: model.to_owned(), attempt, why: why.to_owned(), left_model: left });
     }
 
@@ -447,7 +445,7 @@ impl Record {
         match &event.kind {
             EventKind::AgentStart {} => {
                 history.close_open_calls();
-                self.past.left_model = None;
+                self.past.routes.left_model = None;
                 if !event.meta.contains_key(TRANSFER_META) {
                     self.past.meter.begin_turn();
                 }

@@ -201,6 +201,7 @@ impl Record {
             *size = window;
         }
         self.past.scale.forget_windows();
+        self.past.refused.forget();
     }
 
     pub(super) fn choose_limits(&mut self, limits: Option<Limits>) {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::{
     model::{ModelParams, ModelRequest, Thinking},
-    model_table::ModelTable,
+    model_table::{ModelTable, ParameterSet},
 };
 
 /// Longest chain of aliases that extend each other.
@@ -38,6 +38,8 @@ pub struct Aliases {
     /// Shared by all sessions where settings add none.
     aliases: Arc<BTreeMap<String, Alias>>,
     models: Arc<ModelTable>,
+    /// By model: parameters that it refused lately.
+    learned_refusals: Arc<BTreeMap<String, ParameterSet>>,
     overrides: Vec<Override>,
     /// Of the user. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is what they
     /// say.
@@ -83,7 +85,7 @@ impl Aliases {
         if !own.is_empty() {
             Arc::make_mut(&mut aliases).extend(own);
         }
-        let mut res = Self { aliases, models, overrides, own_names };
+        let mut res = Self { aliases, models, learned_refusals: Arc::default(), overrides, own_names };
         let broken = res.aliases.keys().filter_map(|it| Some((it.clone(), res.chain(it).err()?)));
         let broken: Vec<(String, AliasError)> = broken.collect();
         broken.iter().for_each(|(name, _)| _ = Arc::make_mut(&mut res.aliases).remove(name));
@@ -93,6 +95,16 @@ impl Aliases {
     /// What the router chooses from, where the name leaves it to that.
     pub fn auto(&self, name: &str) -> Option<AutoFamily> {
         families::auto(name).filter(|_| self.knows(name) && !self.own_names.contains(name))
+    }
+
+    /// The same, with what models refused lately.
+    #[must_use]
+    pub fn with_refusals(self, learned: BTreeMap<String, ParameterSet>) -> Self {
+        Self { learned_refusals: Arc::new(learned), ..self }
+    }
+
+    pub fn learned_refusals(&self, model: &str) -> ParameterSet {
+        self.learned_refusals.get(model).copied().unwrap_or_default()
     }
 
     /// What is known of models.

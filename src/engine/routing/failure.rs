@@ -54,6 +54,10 @@ pub enum FailureAction {
         at_ms: u64,
         why: String,
     },
+    /// The same model is asked without the part that it refused.
+    LeaveOut {
+        why: String,
+    },
     /// The same model is asked for less.
     Shorten {
         why: String,
@@ -83,6 +87,7 @@ impl FailureAction {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::RetryAt { .. } => "retry",
+            Self::LeaveOut { .. } => "leave out",
             Self::Shorten { .. } => "shorten",
             Self::FallBack { .. } => "fall back",
             Self::Ask { .. } => "ask",

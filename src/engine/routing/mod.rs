@@ -11,6 +11,7 @@ pub mod health;
 pub mod model_limits;
 pub mod overflow_words;
 pub mod prices;
+pub mod refusal;
 pub mod strategies;
 pub mod task_classifier;
 pub mod utility_models;

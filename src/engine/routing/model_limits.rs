@@ -7,13 +7,18 @@ use crate::base::{log::ThoughtLevel, model::Thinking};
 /// The default window, in tokens.
 const COMMON: u64 = 128_000;
 
-/// Context windows of models, in tokens.
+/// What Gemini's API takes at once, in bytes, and nearly all others do.
+pub const USUAL_BODY: u64 = 20_000_000;
+
+/// Context windows of models, in tokens, and what their servers take at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextWindows {
     /// By model, as its provider or the user says.
     pub configured: BTreeMap<String, u64>,
     /// Of models that the table does not have either.
     pub otherwise: Option<u64>,
+    /// By provider: how large a request may be, in bytes; others take the usual size.
+    pub body_limits: BTreeMap<String, u64>,
 }
 
 impl ContextWindows {
@@ -22,6 +27,12 @@ impl ContextWindows {
     pub fn with_learned(&self, model: &str, learned: Option<u64>) -> u64 {
         let said = self.configured.get(model.trim_start_matches("models/")).copied().or(self.otherwise);
         learned.map_or_else(|| self.of(model), |it| said.map_or(it, |said| said.min(it)))
+    }
+
+    /// The largest request to `model`, in bytes.
+    pub fn body_limit(&self, model: &str) -> u64 {
+        let provider = model.split_once('/').and_then(|(name, _)| self.body_limits.get(name));
+        provider.copied().unwrap_or(USUAL_BODY)
     }
 
     /// The context window of `model`. Unknown names get the common size: a provider that has less says so.
@@ -115,7 +126,7 @@ mod tests {
         assert_eq!(window("openai/gpt-5.2"), 400_000);
         assert_eq!(window("ollama/qwen3"), 128_000);
         let said = [("ollama/qwen3", 40_960), ("gemini-x", 7)].map(|(model, size)| (model.to_owned(), size)).into();
-        let windows = ContextWindows { configured: said, otherwise: Some(9) };
+        let windows = ContextWindows { configured: said, otherwise: Some(9), ..ContextWindows::default() };
         let models = ["ollama/qwen3", "models/gemini-x", "ollama/other", "openai/gpt-5.2"];
         assert_eq!(models.map(|it| windows.of(it)), [40_960, 7, 9, 400_000]);
         let learned = |windows: &ContextWindows, it| windows.with_learned("ollama/qwen3", it);

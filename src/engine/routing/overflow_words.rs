@@ -139,6 +139,19 @@ pub fn may_be_length(message: &str) -> bool {
     !has(&text, OTHER_LIMITS) && !has(&text, OTHER_THINGS) && sentences(&text).any(|it| speaks(it) && !has(it, MEDIA))
 }
 
+/// The largest body that a refusal names, in bytes; `None`: it names none.
+pub fn read_byte_limit(message: &str) -> Option<u64> {
+    let text = message.to_lowercase();
+    let in_bytes = |it: NumberInText<'_>| {
+        let unit = it.after.trim_start();
+        let scale = [("bytes", 1), ("kb", 1 << 10), ("kib", 1 << 10), ("mb", 1 << 20), ("mib", 1 << 20)];
+        let (_, scale) = scale.iter().find(|(name, _)| unit.starts_with(name))?;
+        it.value.checked_mul(*scale)
+    };
+    // Behind the size of the request or alone: the smaller one.
+    numbers(&text).filter_map(in_bytes).min()
+}
+
 fn read_sentence(it: &str) -> Option<TooLong> {
     let exceeds = has(it, EXCESS);
     if has(it, WINDOW) && (exceeds || it.contains(" but ")) {
@@ -203,7 +216,7 @@ pub fn numbers(text: &str) -> impl Iterator<Item = NumberInText<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TooLong, may_be_length, numbers, read_words};
+    use super::{TooLong, may_be_length, numbers, read_byte_limit, read_words};
 
     const TOKENS: Option<TooLong> = Some(TooLong::Tokens);
     const BYTES: Option<TooLong> = Some(TooLong::Bytes);
@@ -287,6 +300,18 @@ mod tests {
             "Invalid 'input[3].content': string too long. Expected a string with maximum length 10485760, but got a string with length 11000000 instead.",
         ] {
             assert_eq!(read_words(message, &[]), BYTES, "{message}");
+        }
+    }
+
+    #[test]
+    fn limits_of_bytes_are_read() {
+        for (message, limit) in [
+            ("Request payload size exceeds the limit: 20971520 bytes.", Some(20_971_520)),
+            ("The request body is too large. Maximum size is 4 MB.", Some(4 << 20)),
+            ("Request size 33,000,000 bytes exceeds 32 MB", Some(33_000_000)),
+            ("Request exceeds the maximum size", None),
+        ] {
+            assert_eq!(read_byte_limit(message), limit, "{message}");
         }
     }
 

@@ -441,7 +441,7 @@ impl World {
                 Act::Do(_, Effect::Abort { effect }) => {
                     assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
                 }
-                Act::Do(_, Effect::UpdateHealth { .. } | Effect::TellHook(_)) => (),
+                Act::Do(_, Effect::UpdateHealth { .. } | Effect::RememberRefusal { .. } | Effect::TellHook(_)) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
                 Act::BeginStream { prompt, .. } => assert!(self.open_prompts.contains(&prompt), "{prompt:?} is over"),
             }

@@ -49,6 +49,12 @@ pub enum Cause {
         size: u64,
         window: u64,
     },
+    /// The same, in bytes that its server takes.
+    BodyTooLarge {
+        model: String,
+        size: u64,
+        limit: u64,
+    },
     /// The model was asked this often.
     MaxSamples(u32),
     /// Turn or session may go no further.
@@ -160,7 +166,9 @@ impl Cause {
             | Self::Empty(_) => "Cancelled, because the turn is over.",
             Self::ModelError { .. } => "Cancelled, because the model failed.",
             Self::Deferred { .. } => "Cancelled, because you try again later.",
-            Self::TooLong { .. } => "Cancelled, because the conversation is too long for the model.",
+            Self::TooLong { .. } | Self::BodyTooLarge { .. } => {
+                "Cancelled, because the conversation is too long for the model."
+            }
             Self::Limit(_) | Self::NoPrice(_) => "Cancelled, because the turn reached a limit of yours.",
             Self::MaxSamples(_) => "Cancelled, because the turn reached its limit of model calls.",
             Self::Loop(_) => "Cancelled, because the model repeats itself.",
@@ -186,7 +194,7 @@ impl Cause {
             Self::Transferred(_) => "another agent took over",
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
-            Self::TooLong { .. } => "the conversation is too long for the model",
+            Self::TooLong { .. } | Self::BodyTooLarge { .. } => "the conversation is too long for the model",
             Self::Limit(_) | Self::NoPrice(_) => "a limit of the user's was reached",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
             Self::Loop(_) => "the model repeated itself",
@@ -245,12 +253,8 @@ pub fn ending(cause: &Cause) -> TurnEnding {
             error: Some((Status::Aborted, "LOOP_DETECTED")),
             ..stop(EndReason::Failed, StopKind::EndTurn)
         },
-        Cause::TooLong { model, size, window } => {
-            let why = format!(
-                "This is too long for {model}: about {size} tokens, and its context window is {window}. Shorten the prompt, or choose a model with a larger window."
-            );
-            failed("model", &why, Status::InvalidArgument, "CONTEXT_OVERFLOW")
-        }
+        Cause::TooLong { model, size, window } => too_long(model, *size, *window),
+        Cause::BodyTooLarge { model, size, limit } => body_too_large(model, *size, *limit),
         Cause::MaxSamples(n) => TurnEnding {
             text: Some(format!(
                 "Stopped after {n} model calls in one turn. Send a prompt such as \"go on\" to continue."
@@ -269,6 +273,22 @@ pub fn ending(cause: &Cause) -> TurnEnding {
             failed("tool", &why, Status::Internal, "TOOL_FATAL")
         }
     }
+}
+
+fn too_long(model: &str, size: u64, window: u64) -> TurnEnding {
+    let why = format!(
+        "This is too long for {model}: about {size} tokens, and its context window is {window}. Shorten the prompt, or \
+         choose a model with a larger window."
+    );
+    failed("model", &why, Status::InvalidArgument, "CONTEXT_OVERFLOW")
+}
+
+fn body_too_large(model: &str, size: u64, limit: u64) -> TurnEnding {
+    let why = format!(
+        "This is too large for {model}: about {size} bytes, and its server takes {limit} at once. Leave out an \
+         attachment, or make it smaller."
+    );
+    failed("model", &why, Status::InvalidArgument, "CONTEXT_OVERFLOW")
 }
 
 fn no_price(model: &str) -> TurnEnding {
@@ -376,6 +396,7 @@ mod tests {
             model(FailureKind::Connect, None),
             Cause::Deferred { why: "Why.".to_owned(), when: Some("2.5 h".to_owned()) },
             Cause::TooLong { model: "m".to_owned(), size: 9_000, window: 8_000 },
+            Cause::BodyTooLarge { model: "m".to_owned(), size: 9_000, limit: 8_000 },
             Cause::MaxSamples(100),
             limit("requests=3 session.cost=1", 3),
             limit("tokens=30", 0),

@@ -24,6 +24,7 @@ use crate::{
             credential_renewal,
             endings::{self, Cause},
             flow::{Flow, Phase, Station},
+            omissions,
             pseudo_call::{PseudoCall, PseudoCallKind},
             spec::TurnContext,
             state::{Renewal, TurnState},
@@ -80,8 +81,11 @@ pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed
     let FailedAttempt { mut failure, shown, said, cause, nudge } = failed;
     let model = turn.model.to_string();
     windows::note_growth(cx.step.record, &model, &mut failure);
-    turn.attempts.counts.count(&failure);
-    let action = choose_action(turn, cx, &failure, shown);
+    let omission = omissions::find_omission(turn, cx, &failure);
+    let action = match &omission {
+        Some(it) => FailureAction::LeaveOut { why: it.why(&model, &failure) },
+        None => choose_action(turn, cx, &failure, shown),
+    };
     turn.drop_calls(cx.step, BROKE_OFF);
     cx.step.log(Fact::AttemptFailed {
         failure: failure.clone(),
@@ -101,6 +105,11 @@ pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed
             // The wait is told at once: a silent one looks like a hang.
             discard(cx.step, said, status, why);
             wait_until(cx.step, at_ms)
+        }
+        FailureAction::LeaveOut { why } => {
+            discard(cx.step, said, status, why);
+            omission.into_iter().for_each(|it| it.apply(cx.step, &model));
+            Flow::Go(Station::Model)
         }
         FailureAction::Shorten { why } => {
             discard(cx.step, said, status, why);
@@ -137,7 +146,9 @@ pub(super) fn give_up(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed
     discard_all(cx.step, said, status);
 }
 
-fn choose_action(turn: &TurnState, cx: &TurnContext<'_, '_>, failure: &Failure, shown: bool) -> FailureAction {
+/// The attempt counts: one whose refusal names a part has cost nothing.
+fn choose_action(turn: &mut TurnState, cx: &TurnContext<'_, '_>, failure: &Failure, shown: bool) -> FailureAction {
+    turn.attempts.counts.count(failure);
     let chain = &cx.spec.chain;
     let case = FailureCase {
         model: &turn.model,

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{endings::Cause, spec::TurnContext, state::TurnState, windows};
+use super::{Spec, endings::Cause, leaving_out, spec::TurnContext, state::TurnState, windows};
 use crate::{
     base::{
         content::joined_text,
         history::{Role, TurnPart},
         ids::CallId,
-        log::{Fact, Mask},
+        left_out::{LeftOut, Mask, MediaInWords},
+        log::Fact,
         model::ModelRequest,
         model_table::row::StructuredOutput,
         prompt_options::AnswerForm,
@@ -16,7 +17,7 @@ use crate::{
     },
     engine::{
         context::{self, RequestMaterials, RequestNeed},
-        record::Step,
+        record::{Record, Step},
         routing::aliases::WantedModel,
         step::Effect,
     },
@@ -46,7 +47,9 @@ pub(super) fn build_request(
     let window = cx.step.record.token_scale().estimated_tokens(model, whole);
     let (compress_at, distill) = (cx.spec.bounds.compress_at(window).filter(|_| compresses), cx.spec.bounds.distill);
     let distill = distill.filter(|_| compresses);
-    let tools = fit_tools(turn, cx, model);
+    let body_limit = windows::body_limit(cx.step.record, cx.spec, model);
+    let fitted = fit_tools(turn, cx, model);
+    let tools = leaving_out::offered_tools(cx.step.record, model, &fitted);
     loop {
         let (record, instructions) = (&*cx.step.record, &cx.spec.instructions);
         let (tools, again) = (&tools, turn.attempts.retry_advice);
@@ -57,30 +60,20 @@ pub(super) fn build_request(
             known_tools: &cx.spec.toolbox.known_tools,
             retry_advice: again,
             window,
+            body_limit,
             scratch,
             compress_at,
             distill,
         };
         // Each need that is met leaves less that could be asked for: this ends.
         match context::build(Arc::from(model), materials) {
-            Ok(mut request) => {
-                let role = cx.spec.role.as_deref();
-                request.params.temperature = role.and_then(|it| it.temperature).filter(|_| again.is_none());
-                let wanted = WantedModel {
-                    scope: role.map(|it| it.agent.as_str()),
-                    is_retry: again.is_some(),
-                    ..WantedModel::for_agent(turn.router.name(record, model))
-                };
-                cx.spec.aliases.fill_params(&mut request, wanted);
-                shape_answer(&mut request, record.answer_form());
-                request.traits = cx.spec.aliases.models().traits(model);
-                return Ok(request);
-            }
+            Ok(request) => return Ok(fill(request, turn, record, cx.spec)),
             Err(RequestNeed::Compress { n_turns, size }) => {
                 return Err(MissingRequest::NeedsCompression { n_turns, size });
             }
             Err(RequestNeed::Distill(call)) => return Err(MissingRequest::NeedsDistilling(call)),
             Err(RequestNeed::Mask(masks)) => mask(cx.step, masks),
+            Err(RequestNeed::LeaveOutMedia(media)) => leave_media_out(cx.step, model, media),
             Err(RequestNeed::Replace { n_turns, summary }) => {
                 cx.step
                     .emit_notice("The conversation is longer than the model reads: castor left out its oldest part.");
@@ -89,6 +82,9 @@ pub(super) fn build_request(
             Err(RequestNeed::TooLarge { size, .. }) => {
                 let size = cx.step.record.token_scale().model_tokens(model, size);
                 return Err(MissingRequest::Ended(Cause::TooLong { model: model.to_owned(), size, window: whole }));
+            }
+            Err(RequestNeed::BodyTooLarge { size, limit }) => {
+                return Err(MissingRequest::Ended(Cause::BodyTooLarge { model: model.to_owned(), size, limit }));
             }
         }
     }
@@ -106,6 +102,22 @@ fn shape_answer(request: &mut ModelRequest, form: Option<&AnswerForm>) {
     if structured == StructuredOutput::Yes || is_alone && request.tools.is_empty() {
         request.params.schema = Some(form.schema.clone());
     }
+}
+
+/// The request with its parameters, and without those that the model refuses.
+fn fill(mut request: ModelRequest, turn: &TurnState, record: &Record, spec: &Spec) -> ModelRequest {
+    let (role, is_retry) = (spec.role.as_deref(), turn.attempts.retry_advice.is_some());
+    request.params.temperature = role.and_then(|it| it.temperature).filter(|_| !is_retry);
+    let wanted = WantedModel {
+        scope: role.map(|it| it.agent.as_str()),
+        is_retry,
+        ..WantedModel::for_agent(turn.router.name(record, &request.model))
+    };
+    spec.aliases.fill_params(&mut request, wanted);
+    request.traits = spec.aliases.models().traits(&request.model);
+    shape_answer(&mut request, record.answer_form());
+    leaving_out::drop_refused(&mut request, record, spec);
+    request
 }
 
 /// As many tools as the model's provider takes. The user is told once which are not among them.
@@ -136,9 +148,18 @@ fn fit_tools(turn: &TurnState, cx: &mut TurnContext<'_, '_>, model: &str) -> Too
 /// A prompt that is too long to be read is not in the way of the next one, nor paid for as a part of a summary.
 pub(super) fn retract(step: &mut Step<'_>, cause: &Cause) {
     let is_prompt = step.record.turns().last().is_some_and(|it| it.role() == Role::User);
-    if is_prompt && matches!(cause, Cause::TooLong { .. }) {
+    if is_prompt && matches!(cause, Cause::TooLong { .. } | Cause::BodyTooLarge { .. }) {
         step.log(Fact::Retracted {});
     }
+}
+
+fn leave_media_out(step: &mut Step<'_>, model: &str, media: Vec<MediaInWords>) {
+    let n = media.len();
+    let what = if n == 1 { "an attachment".to_owned() } else { format!("{n} attachments") };
+    step.emit_notice(&format!(
+        "The conversation has more bytes than {model} takes at once: a line of text stands for {what}, the oldest first."
+    ));
+    step.log(Fact::LeftOut { model: model.to_owned(), part: LeftOut::Media(media) });
 }
 
 /// The whole outputs go to files first: that is where the masks point to.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{spec::TurnContext, spent::has_spent_all, windows};
+use super::{leaving_out, spec::TurnContext, spent::has_spent_all, windows};
 use crate::{
     base::{
         content::Part,
@@ -12,6 +12,7 @@ use crate::{
         history::{Role, Turn, TurnPart},
         ids::EffectId,
         model::{Chunk, Failure, Finish, ModelParams, ModelRequest, Purpose, Usage},
+        model_table::Parameter,
     },
     engine::{
         context::tokens,
@@ -56,8 +57,8 @@ pub struct UtilityCall {
     size: u64,
     price: Option<Price>,
     limits: UtilityLimits,
-    /// The same question without a JSON schema, for models that take none.
-    plain: Option<Box<ModelRequest>>,
+    /// To be asked again without what the model refuses.
+    request: Box<ModelRequest>,
     effect: EffectId,
     timer: EffectId,
     said: String,
@@ -119,7 +120,7 @@ impl UtilityCall {
             return Err(UtilityError::Unavailable { model, cause: cause.as_str() });
         }
         let params = fill(&model, params, needed);
-        let request = ModelRequest {
+        let mut request = ModelRequest {
             model: model.as_str().into(),
             system,
             contents,
@@ -133,14 +134,12 @@ impl UtilityCall {
         if real > window {
             return Err(UtilityError::TooLong { model, size: real, window });
         }
-        let plain = || {
-            Box::new(ModelRequest { params: ModelParams { schema: None, ..request.params.clone() }, ..request.clone() })
-        };
-        let plain = request.params.schema.is_some().then(plain);
+        leaving_out::drop_refused(&mut request, cx.step.record, cx.spec);
+        let again = Box::new(request.clone());
         let effect = cx.step.start_effect(Effect::Generate { purpose, request });
         let timer = cx.step.start_effect(Effect::SetTimer { at_ms: cx.step.now.unix_ms.saturating_add(limits.ms) });
         let (said, finish, usage) = (String::new(), None, None);
-        Ok(Self { purpose, model, window, size, price, limits, plain, effect, timer, said, finish, usage })
+        Ok(Self { purpose, model, window, size, price, limits, request: again, effect, timer, said, finish, usage })
     }
 
     pub fn on_input(&mut self, cx: &mut TurnContext<'_, '_>, input: &Input) -> UtilityProgress {
@@ -157,7 +156,7 @@ impl UtilityCall {
                 }))
             }
             Input::Generated { effect, result } if *effect == self.effect => {
-                if let Some(request) = result.as_ref().err().and_then(|it| self.without_shape(it)) {
+                if let Some(request) = result.as_ref().err().and_then(|it| self.reduce(cx.step, it)) {
                     self.effect = cx.step.start_effect(Effect::Generate { purpose: self.purpose, request });
                     return UtilityProgress::Open;
                 }
@@ -205,10 +204,18 @@ impl UtilityCall {
         self.bill(step);
     }
 
-    /// Many servers know no shapes of answers; what is asked for is in words, too. Once, within the same time.
-    fn without_shape(&mut self, failure: &Failure) -> Option<ModelRequest> {
+    /// The same question without a parameter that is refused, each once. A shape goes where nothing is named.
+    fn reduce(&mut self, step: &mut Step<'_>, failure: &Failure) -> Option<ModelRequest> {
+        let named = leaving_out::find_parameter(failure);
         let is_refused = classify(failure).class == FailureClass::BadRequest;
-        self.plain.take().filter(|_| is_refused).map(|it| *it)
+        let shape = (is_refused && self.request.params.schema.is_some()).then_some(Parameter::Schema);
+        let named = named.filter(|(it, _)| !self.request.traits.refused.has(*it));
+        let parameter = named.map(|(it, _)| it).or(shape)?;
+        named.into_iter().for_each(|it| leaving_out::leave_parameter_out(step, &self.model, it));
+        self.request.traits.refused = self.request.traits.refused.with(parameter);
+        let refused = self.request.traits.refused;
+        self.request.params.leave_out(refused);
+        Some((*self.request).clone())
     }
 
     fn take(&mut self, chunk: &Chunk) {

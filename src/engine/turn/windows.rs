@@ -2,8 +2,9 @@
 
 use super::Spec;
 use crate::{
-    base::{log::Fact, model::Failure},
+    base::{left_out::LeftOut, log::Fact, model::Failure},
     engine::{
+        context::body_size,
         record::{Record, Step},
         routing::{
             context_overflow::{ContextOverflow, read_overflow},
@@ -13,9 +14,18 @@ use crate::{
     },
 };
 
+/// No server takes less: castor's own instructions and tools need it.
+const LEAST_BODY: u64 = 100_000;
+
 /// In tokens, as the model counts them.
 pub(super) fn window(record: &Record, spec: &Spec, model: &str) -> u64 {
     spec.windows.with_learned(model, record.token_scale().window(model))
+}
+
+/// In bytes of a request.
+pub(super) fn body_limit(record: &Record, spec: &Spec, model: &str) -> u64 {
+    let learned = record.refused_parts(model).and_then(|it| it.body_limit);
+    learned.unwrap_or_else(|| spec.windows.body_limit(model))
 }
 
 /// From now on it is this model: what its requests said of its window is forgotten.
@@ -34,10 +44,23 @@ pub(super) fn note_growth(record: &Record, model: &str, failure: &mut Failure) {
     }
 }
 
+/// Takes in that a request has too many bytes. Where they are not those of media, its text has to be shortened.
+fn learn_body_limit(step: &mut Step<'_>, model: &str, failure: &Failure) -> Option<ContextOverflow> {
+    if classify(failure).class != FailureClass::BodyTooLarge {
+        return None;
+    }
+    let size = body_size::of_turns(step.record.turns());
+    let limit = overflow_words::read_byte_limit(&failure.message).filter(|it| *it < size).unwrap_or(size / 4 * 3);
+    let is_text = body_size::of_media(step.record.turns()) < size / 4;
+    let part = LeftOut::BytesAbove(limit.max(LEAST_BODY));
+    step.log(Fact::LeftOut { model: model.to_owned(), part });
+    is_text.then(ContextOverflow::default)
+}
+
 /// Takes in what the failure of a request of `tokens` by the rule of thumb says.
 pub(super) fn learn_window(step: &mut Step<'_>, model: &str, tokens: u64, failure: &Failure) {
-    let of_bytes = (classify(failure).class == FailureClass::BodyTooLarge).then(ContextOverflow::default);
-    let Some(ContextOverflow { window, size }) = read_overflow(failure).or(of_bytes) else { return };
+    let of_text = learn_body_limit(step, model, failure);
+    let Some(ContextOverflow { window, size }) = read_overflow(failure).or(of_text) else { return };
     let scale = step.record.token_scale();
     let (real, taken) = (scale.model_tokens(model, tokens), scale.model_tokens(model, scale.largest_taken(model)));
     // A model reads what it has read: a number far below that counts something else.

@@ -156,7 +156,8 @@ fn find_error(value: &Value, depth: usize, told: &mut ErrorDetails) -> bool {
         Value::Object(map) => {
             note_error(value, told);
             // A gateway's own words say less than those of the provider behind it.
-            let own = map.get("message").and_then(Value::as_str).map(text::end_sentence).unwrap_or_default();
+            let own = map.get("message").and_then(Value::as_str).filter(|it| *it != "Provider returned error");
+            let own = own.map(text::end_sentence).unwrap_or_default();
             if let Some(raw) = value.pointer("/metadata/raw")
                 && find_error(raw, depth + 1, told)
             {
@@ -164,28 +165,10 @@ fn find_error(value: &Value, depth: usize, told: &mut ErrorDetails) -> bool {
                 return true;
             }
             let inner = map.get("error").filter(|it| !it.is_null()).or_else(|| map.get("message"));
-            let found = inner.is_some_and(|it| find_error(it, depth + 1, told));
-            // What a router passes on; its own message says only that there is something.
-            let raw = value.pointer("/metadata/raw").filter(|it| !it.is_null());
-            raw.is_some_and(|it| add_upstream_error(it, depth + 1, told)) || found
+            inner.is_some_and(|it| find_error(it, depth + 1, told))
         }
         _ => false,
     }
-}
-
-/// Takes in the error of the service behind a router, whose status stays.
-fn add_upstream_error(raw: &Value, depth: usize, told: &mut ErrorDetails) -> bool {
-    let outer = (told.code, std::mem::take(&mut told.message));
-    let found = find_error(raw, depth, told);
-    let inner = std::mem::take(&mut told.message);
-    told.code = outer.0.or(told.code);
-    told.message = match (outer.1.is_empty() || outer.1 == "Provider returned error", inner.is_empty()) {
-        (true, false) => inner,
-        (_, true) => outer.1,
-        (false, false) if inner.contains(&outer.1) => inner,
-        (false, false) => format!("{} {inner}", text::end_sentence(&outer.1)),
-    };
-    found
 }
 
 fn note_error(error: &Value, told: &mut ErrorDetails) {

@@ -47,6 +47,14 @@ impl LegalNames {
     }
 }
 
+/// A provider's text with the tools' own names.
+pub fn restore_names(text: String, tools: &ToolOffer) -> String {
+    tools.iter().fold(text, |text, it| match tool_name(&it.name) {
+        Cow::Owned(legal) => text.replace(&legal, &it.name),
+        Cow::Borrowed(_) => text,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -131,11 +131,5 @@ pub fn split_output(content: &[Part]) -> (Vec<Blob<'_>>, String) {
 
 /// Media type and base64 data of a part that has bytes and no text.
 pub fn blob(part: &Part) -> Option<Blob<'_>> {
-    match part {
-        Part::Media { mime, data, .. } => Some(Blob { mime, data }),
-        Part::Reference { text: None, data: Some(data), mime, .. } => {
-            Some(Blob { mime: mime.as_deref().unwrap_or("application/octet-stream"), data })
-        }
-        _ => None,
-    }
+    part.bytes().map(|(mime, data)| Blob { mime, data })
 }

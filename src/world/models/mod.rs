@@ -78,6 +78,11 @@ impl ApiDialect {
         if self == Self::Anthropic { ApiFamily::Anthropic } else { ApiFamily::OpenAi }
     }
 
+    /// What its API takes at once, in bytes; `None`: the usual size.
+    pub fn body_limit(self) -> Option<u64> {
+        (self == Self::Anthropic).then_some(32_000_000)
+    }
+
     /// This dialect, or the usual one of another family.
     #[must_use]
     pub fn in_family(self, family: ApiFamily) -> Self {
@@ -114,6 +119,11 @@ pub trait Generator: Send + Sync {
 
     /// What it proves itself with for this model, as a hash. `None`: nothing, or it cannot be known beforehand.
     fn credential_hash(&self, _model: &str) -> Option<String> {
+        None
+    }
+
+    /// Where this model is asked: parameters that it refused are kept by that. `None`: nothing is kept of it.
+    fn address(&self, _model: &str) -> Option<String> {
         None
     }
 

@@ -46,6 +46,10 @@ impl Generator for Recording {
     fn credential_hash(&self, model: &str) -> Option<String> {
         self.inner.credential_hash(model)
     }
+
+    fn address(&self, model: &str) -> Option<String> {
+        self.inner.address(model)
+    }
 }
 
 struct Tee<'a> {

@@ -18,7 +18,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Generator, Sink, error_body, google::Tokens, rate_limits::read_rate_limits};
+use super::{Generator, Sink, error_body, google::Tokens, legal_names::restore_names, rate_limits::read_rate_limits};
 use crate::{
     base::{
         fs::BoxFuture,
@@ -127,6 +127,7 @@ impl Remote {
         let mut response = self.send(&request, token).await?;
         self.note_rate_limits(response.headers());
         let decoder = self.dialect.decoder(&request);
+        let tools = request.tools.clone();
         drop(request);
         let status = response.status();
         if !status.is_success() {
@@ -134,7 +135,9 @@ impl Remote {
                 tokens.invalidate(token).await;
             }
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
-            return Err(self.refusal(&response, &body));
+            let failure = self.refusal(&response, &body);
+            let message = restore_names(failure.message, &tools);
+            return Err(Failure { message, ..failure });
         }
         Answer::new(response, &self.http, decoder, &self.endpoint.origin.api).deliver(sink).await
     }
@@ -248,6 +251,10 @@ impl Generator for Remote {
             let token = self.token().await.map_err(|it| self.present_failure(it, None))?;
             self.answer(request, token.as_ref(), sink).await.map_err(|it| self.present_failure(it, token.as_ref()))
         })
+    }
+
+    fn address(&self, _: &str) -> Option<String> {
+        Some(self.endpoint.base_url.clone())
     }
 
     fn credential_hash(&self, _: &str) -> Option<String> {

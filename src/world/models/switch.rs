@@ -23,6 +23,10 @@ impl Generator for ModelSwitch {
     fn credential_hash(&self, model: &str) -> Option<String> {
         self.of(model).credential_hash(model)
     }
+
+    fn address(&self, model: &str) -> Option<String> {
+        self.of(model).address(model)
+    }
 }
 
 impl ModelSwitch {

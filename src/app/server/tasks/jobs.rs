@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::store_requests::StoreJob;
 use crate::{
     app::{
+        model::refused_parameters::RefusedParameter,
         panics,
         server::event::{ListAsker, ListParams, Listing},
         session::session_resources::SessionResources,
@@ -76,6 +77,8 @@ pub enum Job {
     SavePolicy { home: AbsPath, folder: AbsPath, lasting: PersistentGrant },
     /// Saves or revokes a permanent sandbox grant of a folder. As `SavePolicy`.
     SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
+    /// Keeps a parameter that a model refused. As `SavePolicy`.
+    SaveRefusal { home: AbsPath, row: RefusedParameter },
     /// Changes what sessions share. Answered as its effect says; then a chore that is done.
     SaveState(StateSave),
 }

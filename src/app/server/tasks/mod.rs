@@ -27,9 +27,12 @@ use super::{
     watched_lists::WatchedLists,
 };
 use crate::{
-    app::session::{
-        event_log::children_of, mcp_servers::Servers, read_resources::ReadResources, server_questions::ServerQuestions,
-        session_resources::SessionResources, watched_session::WatchedSession,
+    app::{
+        model::refused_parameters::RefusedParameter,
+        session::{
+            event_log::children_of, mcp_servers::Servers, read_resources::ReadResources,
+            server_questions::ServerQuestions, session_resources::SessionResources, watched_session::WatchedSession,
+        },
     },
     base::{
         hook::HookRun,
@@ -368,6 +371,12 @@ impl Tasks {
     /// Writes down what a model may read later.
     pub fn stash(&mut self, file: AbsPath, text: String) {
         self.start_chore(Job::Stash { file, text });
+    }
+
+    /// Keeps what a model refused for later sessions.
+    pub fn save_refusal(&mut self, row: RefusedParameter) {
+        self.chores.n_saves += 1;
+        self.start_chore(Job::SaveRefusal { home: self.store.home().clone(), row });
     }
 
     /// Writes a yes for ever into the user's own policies.

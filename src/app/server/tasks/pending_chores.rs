@@ -6,7 +6,10 @@ use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
 use super::store_requests::{StoreRequests, WaitingRequest};
 use crate::{
-    app::server::event::Event,
+    app::{
+        model::refused_parameters::{self, RefusedParameter},
+        server::event::Event,
+    },
     base::path::AbsPath,
     world::{disk, workspace::Warning},
 };
@@ -41,6 +44,11 @@ impl PendingChores {
 
 /// Writes one of the user's own files.
 pub type FileWrite = Box<dyn FnOnce() -> std::io::Result<Option<Warning>> + Send>;
+
+/// Later sessions leave the parameter out.
+pub fn save_refusal(home: AbsPath, row: RefusedParameter) -> FileWrite {
+    Box::new(move || refused_parameters::remember(&home, row).map(|()| None))
+}
 
 /// Without it the model finds nothing where the mask points to, and has to call the tool again.
 pub async fn stash(file: AbsPath, text: String) {

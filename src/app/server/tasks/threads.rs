@@ -123,6 +123,7 @@ impl Threads {
             | Effect::UpdateGrant { .. }
             | Effect::WriteScratch { .. }
             | Effect::UpdateHealth { .. }
+            | Effect::RememberRefusal { .. }
             | Effect::ApplyTrust(_)
             | Effect::ReadDefinitions
             | Effect::RenewCredential(_)
@@ -279,6 +280,7 @@ impl Workers for Threads {
             Job::SaveSandboxGrant { home, folder, grant, holds } => {
                 self.save(Box::new(move || saved::save_grant(&home, &folder, &grant, holds)));
             }
+            Job::SaveRefusal { home, row } => self.save(pending_chores::save_refusal(home, row)),
             Job::SaveState(it) => {
                 let (events, session) = (self.control.clone(), it.session.clone());
                 self.spawn_chore(async move {

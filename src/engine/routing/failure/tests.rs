@@ -192,6 +192,7 @@ fn another_model() {
             let once = if wait(failure, once).is_none() { "" } else { " (more than once)" };
             let said = match on_failure(failure, case(n)) {
                 FailureAction::RetryAt { .. } => unreachable!(),
+                FailureAction::LeaveOut { .. } => unreachable!(),
                 FailureAction::Shorten { why } => format!("shorten: {why}"),
                 FailureAction::FallBack { model, why } => format!("fall back to {model}: {why}"),
                 FailureAction::Ask { why, model, until } => format!("ask {model:?} {until:?}: {why}"),
@@ -228,6 +229,7 @@ fn words() {
         FailureCase { answer_shown: shown, ..case(failure, attempt) },
     ) {
         FailureAction::RetryAt { why, .. }
+        | FailureAction::LeaveOut { why }
         | FailureAction::Shorten { why }
         | FailureAction::GiveUp { why }
         | FailureAction::Renew { why }

@@ -8,7 +8,7 @@ use crate::{
     base::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
-        model_table::row::StructuredOutput,
+        model_table::{Parameter, row::StructuredOutput},
         tool::{CallResult, ToolSpec},
         tool_offer::ToolOffer,
     },
@@ -24,6 +24,8 @@ use crate::{
 
 /// The default limit of an answer in tokens: the API requires one.
 const MAX_TOKENS: u32 = 32_000;
+/// What every model gives, where another limit was refused.
+const LEAST_MAX_TOKENS: u32 = 4_096;
 /// The same, for models that give less.
 const SMALL_MAX_TOKENS: &[(&str, u32)] = &[("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096)];
 /// The least that the API takes as a budget for thoughts, in tokens.
@@ -49,20 +51,30 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
 fn head(request: &ModelRequest) -> Vec<u8> {
     let mut out = vec![b'{'];
     let params = &request.params;
-    let max_tokens = params.max_output_tokens.unwrap_or_else(|| max_tokens(&request.model));
+    let max_tokens = match request.traits.refused.has(Parameter::MaxOutputTokens) {
+        true => LEAST_MAX_TOKENS,
+        false => params.max_output_tokens.unwrap_or_else(|| max_tokens(&request.model)),
+    };
     push_member(&mut out, "model", &&*request.model);
     push_member(&mut out, "max_tokens", &max_tokens);
     push_member(&mut out, "stream", &true);
     // The last block that can be kept is: of the history, too.
-    push_member(&mut out, "cache_control", &json!({ "type": "ephemeral" }));
+    let kept = (!request.traits.refused.has(Parameter::CacheControl)).then(|| json!({ "type": "ephemeral" }));
+    kept.iter().for_each(|it| push_member(&mut out, "cache_control", it));
     // Nobody who thinks can be made to call a tool.
     let shape = forced_shape(request);
     let thinking = thinking(params, &request.model, max_tokens).filter(|_| shape.is_none());
     // The API takes no temperature beside thoughts.
     let temperature = params.temperature.filter(|_| thinking.is_none());
     let top_p = params.top_p.filter(|_| thinking.is_none() && temperature.is_none());
-    let kept = json!({ "type": "ephemeral" });
-    let system = json!([{ "type": "text", "text": &*request.system, "cache_control": kept }]);
+    let system = json!({ "type": "text", "text": &*request.system });
+    let system = match (system, kept) {
+        (Value::Object(mut it), Some(kept)) => {
+            it.insert("cache_control".to_owned(), kept);
+            json!([it])
+        }
+        (it, _) => json!([it]),
+    };
     let fields = [
         ("temperature", temperature.map(Value::from)),
         ("top_p", top_p.map(Value::from)),

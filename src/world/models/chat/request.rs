@@ -8,7 +8,7 @@ use crate::{
     base::{
         history::{Role, Turn},
         model::{ModelRequest, Thinking},
-        model_table::row::CallIds,
+        model_table::{Parameter, row::CallIds},
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
@@ -48,8 +48,12 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
     let params = &request.params;
     push_member(&mut out, "model", &&*request.model);
     push_member(&mut out, "stream", &true);
-    push_member(&mut out, "stream_options", &json!({ "include_usage": true }));
-    let limit = if newest { "max_completion_tokens" } else { "max_tokens" };
+    let refused = request.traits.refused;
+    if !refused.has(Parameter::StreamOptions) {
+        push_member(&mut out, "stream_options", &json!({ "include_usage": true }));
+    }
+    let is_new_name = newest != refused.has(Parameter::MaxTokensName);
+    let limit = if is_new_name { "max_completion_tokens" } else { "max_tokens" };
     let effort = params.thinking.as_ref().and_then(|it| match it {
         Thinking::Level(level) => Some(level.to_lowercase()),
         // Servers of this kind know no budgets; leaving it out is their own choice.

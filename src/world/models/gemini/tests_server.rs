@@ -238,8 +238,8 @@ async fn garbage() {
         (typed("text/event-stream", "data: nonsense\n\n"), FailureKind::Garbage, "nonsense"),
         (typed("text/event-stream", "data: [1]\n\n"), FailureKind::Garbage, "begins with: 1"),
         (typed("text/event-stream", ""), FailureKind::Stream, "without an answer"),
-        ("not http at all\r\n\r\n".to_owned(), FailureKind::Connect, "broke before it answered"),
-        (String::new(), FailureKind::Connect, "broke before it answered"),
+        ("not http at all\r\n\r\n".to_owned(), FailureKind::Connect, "broke before an answer could be read"),
+        (String::new(), FailureKind::Connect, "broke before an answer could be read"),
     ] {
         let failure = answer(&answered).await.0.unwrap_err();
         assert_eq!(failure.kind, kind, "{answered}: {failure:?}");

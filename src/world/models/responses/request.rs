@@ -8,6 +8,7 @@ use crate::{
     base::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
+        model_table::Parameter,
         tool::{CallResult, ToolSpec},
     },
     world::models::{
@@ -38,9 +39,13 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     let params = &request.params;
     push_member(&mut out, "model", &&*request.model);
     push_member(&mut out, "stream", &true);
-    push_member(&mut out, "store", &false);
+    if !request.traits.refused.has(Parameter::Store) {
+        push_member(&mut out, "store", &false);
+    }
     // Without the server's memory the reasoning has to travel with the conversation.
-    push_member(&mut out, "include", &["reasoning.encrypted_content"]);
+    if !request.traits.refused.has(Parameter::Include) {
+        push_member(&mut out, "include", &["reasoning.encrypted_content"]);
+    }
     let fields = [
         ("temperature", params.temperature.map(Value::from)),
         ("top_p", params.top_p.map(Value::from)),
