@@ -18,6 +18,40 @@ pub trait Fs: Send + Sync {
 
     /// Replaces or creates a file whole, parents included; never leaves half of it behind.
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>>;
+
+    /// Makes all changes, or none.
+    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>>;
+}
+
+/// A file before and after a change; `None`: there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: AbsPath,
+    pub before: Option<Vec<u8>>,
+    pub after: Option<Vec<u8>>,
+    /// The file whose permissions a new one gets: it moves.
+    pub moved_from: Option<AbsPath>,
+}
+
+impl FileChange {
+    /// What takes it back.
+    pub fn inverse(&self) -> Self {
+        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone(), moved_from: None }
+    }
+}
+
+/// Why changes were not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeError {
+    pub error: FsError,
+    /// What was changed and could not be put back. Rarely any.
+    pub left: Vec<AbsPath>,
+}
+
+impl From<FsError> for ChangeError {
+    fn from(error: FsError) -> Self {
+        Self { error, left: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

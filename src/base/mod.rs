@@ -36,6 +36,7 @@ pub mod model;
 pub mod model_table;
 pub mod money;
 pub mod one_entry_cache;
+pub mod patch;
 pub mod path;
 pub mod path_text;
 pub mod peer_agent;

@@ -44,6 +44,8 @@ impl ToolKind {
 /// The tools for whole files, which other agents have through castor.
 pub const READ_FILE: &str = "read_file";
 pub const WRITE_FILE: &str = "write_file";
+/// The tool that edits one file.
+pub const REPLACE: &str = "replace";
 /// The tool that lists a folder, which prompts of files name, too.
 pub const LIST_DIRECTORY: &str = "list_directory";
 /// The tool that runs commands: policies speak of what it runs.
@@ -128,6 +130,8 @@ pub struct ToolTraits {
     pub keeps_results: bool,
     /// The model asked for its results by name: they are not distilled, however large they are.
     pub returns_whole: bool,
+    /// Its argument is a patch: each file of it is decided about by itself, and providers that take grammars get its own.
+    pub is_patch: bool,
     /// A line of the system prompt, where the tool is on offer.
     pub instructions: Option<&'static str>,
     /// Only agents have it that were given this right.
@@ -142,6 +146,7 @@ impl ToolTraits {
         narrows_grants: false,
         keeps_results: false,
         returns_whole: false,
+        is_patch: false,
         instructions: None,
         right: None,
     };
@@ -201,6 +206,17 @@ pub struct Targets {
     /// What it asks on the network, with ports that are not the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// The calls that it stands for: policy decides about each. Empty: it is one thing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<TargetPart>,
+}
+
+/// What a call does to one file, as the call of another tool that would do the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetPart {
+    pub tool: String,
+    pub args: Value,
+    pub targets: Targets,
 }
 
 impl Targets {
@@ -274,6 +290,9 @@ pub struct FileKnowledge {
     /// That of what a part was changed of; `None`: all that is there was read or written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// Of further files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<FileKnowledge>,
 }
 
 /// How a result is shown to people.
@@ -289,11 +308,40 @@ pub enum Display {
         before: Option<Arc<str>>,
         after: Arc<str>,
     },
+    /// The same of several files, of which some may come or go.
+    Diffs {
+        files: Vec<FileDiff>,
+    },
     /// What a command printed, its end kept; `exit` is `None` while it runs or when a signal ended it.
     Terminal {
         text: String,
         exit: Option<i32>,
     },
+}
+
+/// A file's text before and after a change; `None`: there is no file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiff {
+    pub path: AbsPath,
+    pub before: Option<Arc<str>>,
+    pub after: Option<Arc<str>>,
+}
+
+impl FileDiff {
+    fn texts(&self) -> (&AbsPath, Option<&str>, &str) {
+        (&self.path, self.before.as_deref(), self.after.as_deref().unwrap_or_default())
+    }
+}
+
+impl Display {
+    /// The files that change, each with its texts. One that goes has an empty text.
+    pub fn diffs(&self) -> Vec<(&AbsPath, Option<&str>, &str)> {
+        match self {
+            Self::Diff { path, before, after } => vec![(path, before.as_deref(), after)],
+            Self::Diffs { files } => files.iter().map(FileDiff::texts).collect(),
+            Self::Text { .. } | Self::Terminal { .. } => Vec::new(),
+        }
+    }
 }
 
 /// The kind of error of a call that needs an approval where nobody can be asked.

@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 use bytes::Bytes;
 
 use crate::base::{
+    model_table::row::EditTool,
     one_entry_cache::OneEntryCache,
-    tool::{PolicyClass, ToolSpec},
+    tool::{PolicyClass, REPLACE, ToolSpec},
 };
 
 /// The tools of a request. Immutable, so their bytes can be kept. Cheap to clone.
@@ -21,6 +22,8 @@ struct SharedTools {
     without: OneEntryCache<PolicyClass, ToolOffer>,
     /// The list without those that a provider refused.
     without_names: OneEntryCache<BTreeSet<String>, ToolOffer>,
+    /// The list for models that edit in one way.
+    edited_by: OneEntryCache<EditTool, ToolOffer>,
 }
 
 impl ToolOffer {
@@ -38,6 +41,21 @@ impl ToolOffer {
     pub fn without_names(&self, names: &BTreeSet<String>) -> Self {
         let rest = |names: &BTreeSet<String>| self.iter().filter(|it| !names.contains(&*it.name)).cloned().collect();
         self.0.without_names.get(names.clone(), rest)
+    }
+}
+
+impl ToolOffer {
+    /// The same with the one tool for edits that a model knows best; the other one, where that is not on offer.
+    pub fn for_edits(&self, tool: EditTool) -> Self {
+        let has_patch = self.iter().any(|it| it.traits.is_patch);
+        let is_left_out = |it: &ToolSpec| match tool {
+            EditTool::ApplyPatch if has_patch => it.name == REPLACE,
+            EditTool::ApplyPatch | EditTool::Replace => it.traits.is_patch,
+        };
+        if !self.iter().any(is_left_out) {
+            return self.clone();
+        }
+        self.0.edited_by.get(tool, |_| self.iter().filter(|it| !is_left_out(it)).cloned().collect())
     }
 }
 
@@ -70,5 +88,39 @@ impl FromIterator<ToolSpec> for ToolOffer {
 impl PartialEq for ToolOffer {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || **self == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{EditTool, ToolOffer};
+    use crate::base::tool::{ToolKind, ToolSpec, ToolTraits};
+
+    #[test]
+    fn one_tool_for_edits() {
+        let offer = |names: &[&'static str]| -> ToolOffer {
+            let spec = |name: &&'static str| ToolSpec {
+                name: (*name).into(),
+                title: "".into(),
+                description: "".into(),
+                kind: ToolKind::Edit,
+                traits: ToolTraits { is_patch: *name == "apply_patch", ..ToolTraits::EDITS },
+                parameters: json!({}).into(),
+            };
+            names.iter().map(spec).collect()
+        };
+        let check = |names: &[&'static str], tool: EditTool, expected: &[&str]| {
+            let got = offer(names).for_edits(tool);
+            assert_eq!(got.iter().map(|it| &*it.name).collect::<Vec<_>>(), expected, "{names:?} {tool:?}");
+        };
+        let all = ["apply_patch", "replace", "write_file"];
+        check(&all, EditTool::ApplyPatch, &["apply_patch", "write_file"]);
+        check(&all, EditTool::Replace, &["replace", "write_file"]);
+        // Where rules hide the patch, its model has the other one.
+        check(&["replace", "write_file"], EditTool::ApplyPatch, &["replace", "write_file"]);
+        check(&["apply_patch"], EditTool::Replace, &[]);
+        check(&["read_file"], EditTool::ApplyPatch, &["read_file"]);
     }
 }

@@ -1,6 +1,7 @@
 //! File access: blocking calls, and `DiskFs` behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
+mod batch;
 mod digest;
 #[cfg(unix)]
 pub mod dirfd;
@@ -9,6 +10,7 @@ pub mod frame;
 pub mod git_index;
 pub mod git_objects;
 mod names;
+mod on_thread;
 pub mod parallel;
 mod private;
 #[cfg(unix)]
@@ -27,10 +29,12 @@ use std::{
 };
 
 use crate::base::{
-    fs::{BoxFuture, Fs, FsError},
+    fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
     path::AbsPath,
     path_text,
 };
+
+use on_thread::{fs_error, on_thread};
 
 pub use digest::*;
 pub use equal_names::*;
@@ -365,27 +369,9 @@ impl Fs for DiskFs {
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {
         Box::pin(on_thread(path, move |path| write_real(path, &bytes)))
     }
-}
 
-async fn on_thread<T: Send + 'static>(
-    path: &AbsPath,
-    act: impl FnOnce(&AbsPath) -> io::Result<T> + Send + 'static,
-) -> Result<T, FsError> {
-    let owned = path.clone();
-    match tokio::task::spawn_blocking(move || act(&owned)).await {
-        Ok(res) => res.map_err(|it| fs_error(path, &it)),
-        Err(it) => Err(FsError::Other { path: path.clone(), message: it.to_string() }),
-    }
-}
-
-fn fs_error(path: &AbsPath, error: &io::Error) -> FsError {
-    let path = path.clone();
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => FsError::NotFound(path),
-        ErrorKind::IsADirectory => FsError::IsDirectory(path),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => FsError::Denied(path),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FsError::NoSpace(path),
-        _ => FsError::Other { path, message: error.to_string() },
+    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+        Box::pin(batch::change_files(changes))
     }
 }
 

@@ -64,6 +64,7 @@ mod oauth_server;
 mod odd_names;
 mod outgrown;
 mod pages;
+mod patches;
 mod peers;
 #[cfg(feature = "postgres")]
 mod postgres;

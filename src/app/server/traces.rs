@@ -210,19 +210,26 @@ pub fn note_output(span: &Span, call: &ToolCall, output: &ToolOutput, whole: usi
         span.record("castor.output.whole", whole);
     }
     match &output.display {
-        Some(Display::Diff { path, before, after }) if output.error.is_none() => {
-            span.record("castor.file.operation", if before.is_some() { "update" } else { "create" });
-            if let Some(it) = path.as_path().extension() {
-                span.record("castor.file.extension", format!(".{}", it.to_string_lossy()));
-            }
-            let (added, removed) = changed_lines(before.as_deref().unwrap_or_default(), after);
-            span.record("castor.lines.added", added).record("castor.lines.removed", removed);
-        }
+        Some(it @ (Display::Diff { .. } | Display::Diffs { .. })) if output.error.is_none() => note_diffs(span, it),
         _ if output.error.is_none() && call.name == READ_FILE => {
             span.record("castor.file.operation", "read");
         }
         _ => (),
     }
+}
+
+/// What kind of change is that of the first file; lines are those of all.
+fn note_diffs(span: &Span, display: &Display) {
+    let diffs = display.diffs();
+    if let Some((path, before, _)) = diffs.first() {
+        span.record("castor.file.operation", if before.is_some() { "update" } else { "create" });
+        if let Some(it) = path.as_path().extension() {
+            span.record("castor.file.extension", format!(".{}", it.to_string_lossy()));
+        }
+    }
+    let lines = diffs.iter().map(|(_, before, after)| changed_lines(before.unwrap_or_default(), after));
+    let (added, removed) = lines.fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1));
+    span.record("castor.lines.added", added).record("castor.lines.removed", removed);
 }
 
 /// The texts of it, in bytes.

@@ -14,7 +14,10 @@ use std::{
 use matcher::HookMatcher;
 pub use outcome::{HookNotice, HookOutcome, HookVerdict};
 
-use crate::base::hook::{Hook, HookEvent, HookSwitch};
+use crate::base::{
+    hook::{Hook, HookEvent, HookSwitch},
+    patch::{APPLY_PATCH, PATCH_TOOLS},
+};
 
 /// Longest text of a hook that a user is shown, or that ends a call or a turn, in bytes.
 pub const MAX_USER_TEXT: usize = 4 * 1024;
@@ -101,10 +104,20 @@ impl Hooks {
 
     /// What fires now. `subject`: the tool's name, or what triggered the event.
     pub fn plan(&self, event: HookEvent, subject: &str, switches: &Switches) -> FiringPlan {
+        self.plan_of(event, switches, |it| it.fits(subject))
+    }
+
+    /// What fires for each file of a patch: hooks that name a tool for single files, and not the patch itself.
+    pub fn plan_for_file(&self, event: HookEvent, switches: &Switches) -> FiringPlan {
+        let names_file_tool = |it: &HookMatcher| PATCH_TOOLS.iter().any(|tool| it.fits(tool)) || it.fits("edit");
+        self.plan_of(event, switches, |it| !it.fits(APPLY_PATCH) && names_file_tool(it))
+    }
+
+    fn plan_of(&self, event: HookEvent, switches: &Switches, fits: impl Fn(&HookMatcher) -> bool) -> FiringPlan {
         let (mut res, mut seen) = (FiringPlan::default(), BTreeSet::new());
         for HookRow { hook, matcher } in self.rows.iter().filter(|it| it.hook.event == event) {
             let key = hook.key();
-            if !matcher.fits(subject) || !seen.insert((&hook.name, &hook.command)) {
+            if !fits(matcher) || !seen.insert((&hook.name, &hook.command)) {
                 continue;
             }
             // Of a guard that does not answer, which might have asked, somebody has to know each time.

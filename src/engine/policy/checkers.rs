@@ -8,39 +8,47 @@ use super::{
 use crate::base::check::{CheckFinding, Denier};
 use crate::base::log::Decision;
 
+/// A checker that has to be heard: its place in the rules, and on which subject of the decision.
+pub struct DueChecker<'a> {
+    pub checker: usize,
+    pub subject: usize,
+    pub rule: &'a CheckerRule,
+}
+
 /// The next checker that has to be heard before a call can be decided on that `ruled` says is `decision`. None where it is
 /// denied anyway: nobody need know of it then.
-pub fn next<'a>(
-    rules: &'a RuleSet,
-    query: &Query,
-    ruled: impl FnOnce() -> Decision,
-) -> Option<(usize, &'a CheckerRule)> {
-    for (at, checker) in rules.checkers().iter().enumerate() {
-        match word_of(query, at) {
-            None if !checker.applies_to(query) => (),
-            None => return (ruled() != Decision::Deny).then_some((at, checker)),
-            Some(Ok(it)) if it.decision != Decision::Deny => (),
-            // After a denial nobody else is asked; a failure is one.
-            Some(_) => return None,
+pub fn next<'a>(rules: &'a RuleSet, query: &Query, ruled: impl FnOnce() -> Decision) -> Option<DueChecker<'a>> {
+    for (checker, rule) in rules.checkers().iter().enumerate() {
+        for (subject, part) in query.subjects().enumerate() {
+            match word_of(query, (checker, subject)) {
+                None if !rule.applies_to(&part) => (),
+                None => return (ruled() != Decision::Deny).then_some(DueChecker { checker, subject, rule }),
+                Some(Ok(it)) if it.decision != Decision::Deny => (),
+                // After a denial nobody else is asked; a failure is one.
+                Some(_) => return None,
+            }
         }
     }
     None
 }
 
-fn word_of<'a>(query: &Query<'a>, at: usize) -> Option<&'a Result<CheckFinding, String>> {
-    query.checker_verdicts.iter().find(|it: &&CheckerVerdict| it.checker == at).map(|it| &it.result)
+fn word_of<'a>(query: &Query<'a>, (checker, subject): (usize, usize)) -> Option<&'a Result<CheckFinding, String>> {
+    let is_it = |it: &&CheckerVerdict| it.checker == checker && it.subject == subject;
+    query.checker_verdicts.iter().find(is_it).map(|it| &it.result)
 }
 
 /// The rules' verdict after all checkers. One that did not answer, or not clearly, denies.
 pub fn apply_verdicts(rules: &RuleSet, query: &Query, ruled: Verdict) -> Verdict {
     let mut res = ruled;
-    for (at, checker) in rules.checkers().iter().enumerate() {
+    let subjects = || query.subjects().enumerate();
+    let all = rules.checkers().iter().enumerate().flat_map(|it| subjects().map(move |subject| (it, subject)));
+    for ((at, checker), (nth, subject)) in all {
         if res.decision == Decision::Deny {
             return res;
         }
-        res = match word_of(query, at) {
+        res = match word_of(query, (at, nth)) {
             // Who was heard while another mode held counts all the same.
-            None if !checker.applies_to(query) => res,
+            None if !checker.applies_to(&subject) => res,
             None => fails(checker, "it was not asked"),
             Some(Err(why)) => fails(checker, why),
             Some(Ok(it)) if it.decision == Decision::Deny => denies(checker, &it.reason),

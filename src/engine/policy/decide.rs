@@ -1,12 +1,13 @@
 //! The policy decision: allow, ask or deny a tool call, in nine steps.
 
 use super::{
-    checkers, command, guards,
+    checkers::{self, DueChecker},
+    command, guards,
     names::current_name,
-    plans,
+    parts, plans,
     query::{Annotations, CallOrigin, Query},
     rule::{Rule, Tier},
-    rules::{CheckerRule, RuleSet},
+    rules::RuleSet,
     verdict::{PartialVerdict, Verdict},
 };
 use crate::base::{
@@ -30,6 +31,8 @@ use crate::base::{
 /// 8. The mode's row, which is castor's own rules; `auto` asks where a command is not confined or cannot be undone.
 /// 9. What is left to ask is denied where nobody can be asked.
 ///
+/// The files of a patch are decided about one by one, as calls of the tools that do the same; the strictest verdict counts.
+///
 /// Of rules the first by tier and priority wins. What a server that is not trusted says of its tool counts where it makes
 /// the decision stricter, and not else. In plan mode a rule of the user's that does not name the mode makes nothing milder.
 /// What is not denied by then is heard on by the safety checkers that speak of it; none of them allows.
@@ -38,7 +41,7 @@ pub fn decide(rules: &RuleSet, query: &Query) -> Verdict {
 }
 
 /// The next safety checker that has to be heard before the call can be decided on.
-pub fn next_checker<'a>(rules: &'a RuleSet, query: &Query) -> Option<(usize, &'a CheckerRule)> {
+pub fn next_checker<'a>(rules: &'a RuleSet, query: &Query) -> Option<DueChecker<'a>> {
     checkers::next(rules, query, || decide_by_rules(rules, query).decision)
 }
 
@@ -55,6 +58,7 @@ pub fn decide_by_rules(rules: &RuleSet, query: &Query) -> Verdict {
 
 fn decide_unchecked(rules: &RuleSet, query: &Query) -> Verdict {
     match query.command() {
+        _ if !query.targets.parts.is_empty() => parts::decide(query, |part| decide_unchecked(rules, part)),
         Some(text) => command::decide(rules, query, text),
         None => {
             let (verdict, grant) = tool_verdict(rules, query);

@@ -5,7 +5,7 @@ use super::{
     decide::decide_by_rules,
     query::Query,
     rules::{CheckerRule, RuleSet},
-    verdict::Verdict,
+    verdict::{PartialVerdict, Verdict},
 };
 use crate::base::log::Decision;
 
@@ -35,11 +35,21 @@ pub fn explain(rules: &RuleSet, query: &Query) -> Explanation {
         Some(Ok(text)) => command::parts(rules, query, text),
         _ => Vec::new(),
     };
-    let parts =
-        parts.into_iter().map(|(text, it)| PartVerdict { text, decision: it.decision, rule: it.rule, why: it.why });
+    let part =
+        |(text, it): (String, PartialVerdict)| PartVerdict { text, decision: it.decision, rule: it.rule, why: it.why };
+    let files = query.targets.parts.iter().zip(query.subjects()).map(|(file, subject)| {
+        let Verdict { decision, rule, why, .. } = decide_by_rules(rules, &subject);
+        PartVerdict { text: file.targets.title.clone(), decision, rule, why }
+    });
+    let parts = parts.into_iter().map(part).chain(files);
     let checkers = match verdict.decision {
         Decision::Deny => Vec::new(),
-        _ => rules.checkers().iter().filter(|it| it.applies_to(query)).map(CheckerRule::describe).collect(),
+        _ => rules
+            .checkers()
+            .iter()
+            .filter(|it| query.subjects().any(|part| it.applies_to(&part)))
+            .map(CheckerRule::describe)
+            .collect(),
     };
     Explanation { verdict, parts: parts.collect(), checkers }
 }

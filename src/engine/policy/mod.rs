@@ -12,6 +12,7 @@ mod index;
 mod keys;
 mod load;
 mod names;
+mod parts;
 mod patterns;
 mod persistent;
 mod plans;

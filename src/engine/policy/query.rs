@@ -51,6 +51,18 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// The subjects of the decision: the files of a patch, each by itself; else the call as it is.
+    pub fn subjects(&self) -> impl Iterator<Item = Self> {
+        let parts = self.targets.parts.iter().map(|it| Self {
+            tool: &it.tool,
+            args: &it.args,
+            targets: &it.targets,
+            origin: CallOrigin { called: Some(self.tool), ..self.origin },
+            ..*self
+        });
+        parts.chain(self.targets.parts.is_empty().then_some(*self))
+    }
+
     /// Whether all that the call touches are Markdown files in the folder of plans, where they really are.
     pub fn is_plan_file(&self) -> bool {
         let paths = &self.targets.paths;
@@ -93,6 +105,8 @@ pub struct CallOrigin<'a> {
     pub digest: Option<&'a str>,
     /// The sub-agent that calls.
     pub subagent: Option<&'a str>,
+    /// The tool that was called, where the query's only stands for what the call does to one file.
+    pub called: Option<&'a str>,
 }
 
 /// A server's annotations of its tool.
@@ -107,6 +121,8 @@ pub struct Annotations<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckerVerdict {
     pub checker: usize,
+    /// Which of the subjects of the decision it is about.
+    pub subject: usize,
     pub result: Result<CheckFinding, String>,
 }
 

@@ -11,8 +11,10 @@ use super::{
 use crate::base::{
     agent::INVOKE_AGENT,
     log::{Decision, GRANTS_FILE, Mode, PersistentGrant},
+    patch::PATCH_TOOLS,
     path::AbsPath,
     sampling::SAMPLING,
+    tool::ToolSpec,
 };
 
 /// The tier of a rule. A rule of a higher tier precedes every rule of a lower one.
@@ -254,8 +256,29 @@ impl Rule {
             && self.call_pattern.subagent.as_deref().is_none_or(|it| query.origin.subagent == Some(it))
             && self.call_pattern.digest.as_deref().is_none_or(|it| query.origin.digest == Some(it))
             && self.call_pattern.annotations.iter().all(|(key, want)| said(key) == Some(want))
-            && (self.names_tool(ToolIdentity { tool: query.tool, server: query.origin.server })
-                || self.names_agent(query))
+            && (self.names_call(query) || self.names_agent(query))
+    }
+
+    /// What a patch does to a file has the names of the tools that do the same. Where it restricts, a rule that names
+    /// any of these speaks of it.
+    fn names_call(&self, query: &Query) -> bool {
+        let names = |tool| self.names_tool(ToolIdentity { tool, server: query.origin.server });
+        match (query.origin.called, &self.matcher, self.decision) {
+            (None, ..) => names(query.tool),
+            (Some(called), ArgsMatcher::NotTools(_), _) => names(query.tool) && names(called),
+            (Some(called), _, Decision::Allow) => names(query.tool) || names(called),
+            (Some(_), ..) => PATCH_TOOLS.iter().any(|it| names(it)),
+        }
+    }
+
+    /// Whether it speaks of a tool on offer.
+    pub fn names_offer(&self, tool: &ToolSpec, server: Option<&str>) -> bool {
+        let names = |tool| self.names_tool(ToolIdentity { tool, server });
+        match (&self.matcher, tool.traits.is_patch) {
+            (_, false) => names(&tool.name),
+            (ArgsMatcher::NotTools(_), true) => PATCH_TOOLS.iter().all(|it| names(it)),
+            (_, true) => PATCH_TOOLS.iter().any(|it| names(it)),
+        }
     }
 
     /// A rule that restricts also goes by the name of the sub-agent that is called; one that allows does not: an

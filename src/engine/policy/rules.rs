@@ -137,9 +137,8 @@ pub fn unconditional_deny<'r>(
     server: Option<&str>,
     interactive: bool,
 ) -> Option<&'r Rule> {
-    let named = ToolIdentity { tool: &tool.name, server };
-    let mut speaking =
-        rules.iter().filter(|it| it.names_tool(named) && it.interactive.is_none_or(|it| it == interactive));
+    let holds = |it: &&Rule| it.names_offer(tool, server) && it.interactive.is_none_or(|it| it == interactive);
+    let mut speaking = rules.iter().filter(holds);
     let first = speaking.find(|it| it.decision != Decision::Deny || is_unconditional(it));
     first.filter(|it| it.decision == Decision::Deny)
 }

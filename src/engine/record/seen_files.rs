@@ -14,6 +14,7 @@ pub struct SeenFiles(BTreeMap<AbsPath, String>);
 impl SeenFiles {
     /// A part that was changed of what the model does not know leaves it not knowing.
     pub fn take(&mut self, seen: &FileKnowledge) {
+        seen.others.iter().for_each(|it| self.take(it));
         if seen.before.is_some() && self.0.get(&seen.path) != seen.before.as_ref() {
             return;
         }
@@ -40,6 +41,7 @@ mod tests {
             path: path.clone(),
             hash: hash.to_owned(),
             before: before.map(str::to_owned),
+            others: Vec::new(),
         };
         let mut files = SeenFiles::default();
         files.take(&seen("2", Some("1")));
@@ -56,7 +58,7 @@ mod tests {
         let mut files = SeenFiles::default();
         for nth in 0..MAX + 10 {
             let path = AbsPath::new(format!("/w/{nth:05}")).unwrap();
-            files.take(&FileKnowledge { path, hash: String::new(), before: None });
+            files.take(&FileKnowledge { path, hash: String::new(), before: None, others: Vec::new() });
         }
         assert_eq!(files.0.len(), MAX);
     }

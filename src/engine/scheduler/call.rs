@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::server_login::ServerLogin;
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{CheckpointId, EffectId, QuestionId},
         log::{Fact, Grant, Mode},
+        patch::{self, APPLY_PATCH, PATCH_OPERATION},
         path::AbsPath,
         peer_agent::REQUEST_PERMISSION,
         question::Form,
@@ -90,6 +91,7 @@ pub enum CallState {
     RunningHooks {
         firing: Box<Firing>,
         then: AfterHooks,
+        subject: HookedPart,
     },
     Resolving {
         effect: EffectId,
@@ -133,6 +135,14 @@ pub enum CallState {
         form: Arc<Form>,
     },
     Done,
+}
+
+/// What hooks of a call are told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookedPart {
+    Call,
+    /// What a patch does to one of its files, as a call of another tool.
+    File(usize),
 }
 
 /// What a call waits for its hooks with.
@@ -197,8 +207,8 @@ pub struct EditedApproval {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reviews {
     pub checkers: Vec<CheckerVerdict>,
-    /// The client's own policy.
-    pub client: Option<Result<CheckFinding, String>>,
+    /// The client's own policy, of each subject of the decision.
+    pub client: Vec<Result<CheckFinding, String>>,
 }
 
 /// Who is asked about a call, and what is known by then.
@@ -207,12 +217,20 @@ pub struct Checking {
     pub effect: EffectId,
     /// Wakes us when it was too long.
     pub timer: EffectId,
-    /// Its place in the rules; `None`: the client's policy.
-    pub checker: Option<usize>,
-    pub limit_ms: u64,
+    pub who: Reviewer,
     pub targets: Targets,
     /// What the ones before it said.
     pub said: Reviews,
+}
+
+/// Who reviews a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reviewer {
+    /// Its place in the rules; `None`: the client's policy.
+    pub checker: Option<usize>,
+    /// Which subject of the decision it is asked about.
+    pub subject: usize,
+    pub limit_ms: u64,
 }
 
 impl CallState {
@@ -265,10 +283,21 @@ impl CallState {
     }
 }
 
+/// A provider's own operation on one file, as the patch that does the same; and a patch that came without a name.
+fn patch_call(call: &ToolCall) -> Option<ToolCall> {
+    let input = match (&*call.name, &call.args) {
+        (PATCH_OPERATION, args) => patch::from_operation(args)?,
+        (APPLY_PATCH, Value::String(it)) => it.clone(),
+        _ => return None,
+    };
+    let args = json!({ "input": input });
+    Some(ToolCall { id: call.id.clone(), name: APPLY_PATCH.to_owned(), args })
+}
+
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let (original_name, asks_only) = (call.name.clone(), call.name == REQUEST_PERMISSION);
-        let call = peer_permission::permission_call(&call).unwrap_or(call);
+        let call = peer_permission::permission_call(&call).or_else(|| patch_call(&call)).unwrap_or(call);
         let display = first_display(tools, &call, cwd);
         Self {
             original_name,

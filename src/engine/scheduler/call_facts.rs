@@ -59,6 +59,7 @@ impl<'a> CallFacts<'a> {
                 annotations: of_server.or(of_host).or(of_resource),
                 digest: self.digest.as_deref(),
                 subagent: record.principal.agent(),
+                called: None,
             },
             checker_verdicts: &[],
             plans: tools.planning.folder.as_ref(),

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     BatchStatus, Scheduler,
-    call::{AfterHooks, Call, CallState, Reviews},
+    call::{AfterHooks, Call, CallState, HookedPart, Reviews},
     checkpoints::run_hook,
-    decide::decide,
+    decide::{decide, in_lines},
     denials,
     session_tools::is_session_tool,
     toolbox::{CallContext, Toolbox},
@@ -18,7 +18,7 @@ use crate::{
         content::{Part, joined_text},
         hook::{HookEvent, HookReport},
         ids::EffectId,
-        path_text,
+        patch, path_text,
         tool::{Display, PolicyClass, Targets, ToolOutput},
     },
     engine::{
@@ -36,13 +36,16 @@ pub(super) const MAX_TAILS: u8 = 5;
 impl Call {
     /// The hooks see a call before anybody decides about it: they may change it.
     pub(super) fn run_before_hooks(&mut self, cx: &mut CallContext<'_, '_>) {
-        self.fire_hooks(cx, HookEvent::BeforeTool, AfterHooks::Begin);
+        self.fire_hooks(cx, HookEvent::BeforeTool, AfterHooks::Begin, HookedPart::Call);
     }
 
     /// The hooks see what came of it: first those of failures, if it failed.
     pub(super) fn run_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, output: ToolOutput) {
         match output.error {
-            Some(_) => self.fire_hooks(cx, HookEvent::OnToolError, AfterHooks::Failed(Box::new(output))),
+            Some(_) => {
+                let then = AfterHooks::Failed(Box::new(output));
+                self.fire_hooks(cx, HookEvent::OnToolError, then, HookedPart::Call);
+            }
             None => self.run_result_hooks(cx, output),
         }
     }
@@ -53,27 +56,60 @@ impl Call {
             let what = "were modified by a hook before execution.";
             append(&mut output, format!("\n\n[System] Tool input parameters ({keys}) {what}"));
         }
-        self.fire_hooks(cx, HookEvent::AfterTool, AfterHooks::End(Box::new(output)));
+        self.fire_hooks(cx, HookEvent::AfterTool, AfterHooks::End(Box::new(output)), HookedPart::Call);
     }
 
-    fn fire_hooks(&mut self, cx: &mut CallContext<'_, '_>, event: HookEvent, then: AfterHooks) {
-        let mut plan = cx.tools.hooks.plan(event, &self.call.name, &cx.step.record.switches);
+    fn fire_hooks(&mut self, cx: &mut CallContext<'_, '_>, event: HookEvent, then: AfterHooks, subject: HookedPart) {
+        let (hooks, switches) = (&cx.tools.hooks, &cx.step.record.switches);
+        let mut plan = match subject {
+            HookedPart::Call => hooks.plan(event, &self.call.name, switches),
+            HookedPart::File(_) => hooks.plan_for_file(event, switches),
+        };
         let is_heard = !plan.hooks.is_empty() || !plan.observers.is_empty();
-        let input = if is_heard { self.input(cx.tools, then.output().map(result_json)) } else { Map::new() };
+        let response = then.output().map(result_json);
+        let input = if is_heard { self.input(cx.tools, subject, response) } else { Map::new() };
         cx.step.tell_hooks(std::mem::take(&mut plan.observers), &input);
         let held = self.checkpoint_owner(cx.tools);
         match Firing::begin(event, plan, input, |run| run_hook(cx.step, held.as_ref(), run)) {
             FiringStart::Waiting(firing) => {
-                self.state = CallState::RunningHooks { firing: Box::new(firing), then };
+                self.state = CallState::RunningHooks { firing: Box::new(firing), then, subject };
             }
             // Nobody was asked, so nobody stopped anything.
-            FiringStart::Finished(outcome) => _ = self.apply_hooks(cx, event, &outcome, then),
+            FiringStart::Finished(outcome) => _ = self.apply_hooks(cx, (event, subject), &outcome, then),
         }
     }
 
-    fn input(&self, tools: &Toolbox, response: Option<Value>) -> Map<String, Value> {
+    /// Hooks that name the tools for single files are told of each file of a patch. What is left to be done, where none is
+    /// told any more.
+    fn fire_for_next_file(
+        &mut self,
+        cx: &mut CallContext<'_, '_>,
+        (event, subject): (HookEvent, HookedPart),
+        then: AfterHooks,
+    ) -> Option<AfterHooks> {
+        let next = if let HookedPart::File(it) = subject { it + 1 } else { 0 };
+        let is_told = || {
+            let plan = cx.tools.hooks.plan_for_file(event, &cx.step.record.switches);
+            !plan.hooks.is_empty() || !plan.observers.is_empty() || !plan.timed_out.is_empty()
+        };
+        if !self.traits.is_patch || !is_told() || next >= patch::file_calls(&self.call.args).len() {
+            return Some(then);
+        }
+        self.fire_hooks(cx, event, then, HookedPart::File(next));
+        None
+    }
+
+    fn input(&self, tools: &Toolbox, subject: HookedPart, response: Option<Value>) -> Map<String, Value> {
         let name = self.call.name.as_str();
         let mut res = Map::new();
+        if let HookedPart::File(nth) = subject {
+            let file = patch::file_calls(&self.call.args).into_iter().nth(nth);
+            res.extend(file.iter().map(|it| ("tool_name".to_owned(), it.tool.into())));
+            res.extend(file.map(|it| ("tool_input".to_owned(), it.args)));
+            res.insert("original_request_name".to_owned(), name.into());
+            res.extend(response.map(|it| ("tool_response".to_owned(), it)));
+            return res;
+        }
         res.insert("tool_name".to_owned(), name.into());
         res.insert("tool_input".to_owned(), self.call.args.clone());
         if let Some(it) = tools.foreign_tool(name) {
@@ -90,7 +126,7 @@ impl Call {
     fn apply_hooks(
         &mut self,
         cx: &mut CallContext<'_, '_>,
-        event: HookEvent,
+        (event, subject): (HookEvent, HookedPart),
         outcome: &HookOutcome,
         then: AfterHooks,
     ) -> BatchStatus {
@@ -100,27 +136,32 @@ impl Call {
             return BatchStatus::HookStopped(why.clone());
         }
         match then {
-            AfterHooks::Begin => self.apply_before_hooks(cx, outcome),
-            AfterHooks::Failed(output) => self.apply_failure_hooks(cx, outcome, *output),
-            AfterHooks::End(output) => self.apply_after_hooks(cx, outcome, *output),
+            AfterHooks::Begin => self.apply_before_hooks(cx, outcome, subject),
+            AfterHooks::Failed(output) => self.apply_failure_hooks(cx, outcome, (subject, *output)),
+            AfterHooks::End(output) => self.apply_after_hooks(cx, outcome, (subject, *output)),
         }
         BatchStatus::Open
     }
 
-    fn apply_before_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome) {
+    fn apply_before_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, subject: HookedPart) {
         if let Some(HookVerdict::Block(why)) = &outcome.verdict {
             return self.end(cx.step, denials::blocked_by_hook(why));
         }
         // A guard that fails lets nothing pass unseen.
         let failed = (!outcome.failed.is_empty()).then(|| outcome.failed.join(" "));
-        self.hook_effects.ask_reason =
-            outcome.verdict.as_ref().map(|it| format!("A hook asks: {}", it.reason())).or(failed);
+        let asks = outcome.verdict.as_ref().map(|it| format!("A hook asks: {}", it.reason())).or(failed);
+        self.hook_effects.ask_reason = in_lines(self.hook_effects.ask_reason.take().into_iter().chain(asks));
+        if subject != HookedPart::Call && outcome.changed_object("tool_input").is_some() {
+            return self.end(cx.step, denials::file_changed_by_hook());
+        }
         if let (Some(input), Some(args)) = (outcome.changed_object("tool_input"), self.call.args.as_object_mut()) {
             let changed = input.iter().filter(|(name, value)| args.get(*name) != Some(*value));
             self.hook_effects.changed_args = changed.map(|(name, _)| name.clone()).collect();
             args.extend(input.clone());
         }
-        self.resolve_targets(cx);
+        if self.fire_for_next_file(cx, (HookEvent::BeforeTool, subject), AfterHooks::Begin).is_some() {
+            self.resolve_targets(cx);
+        }
     }
 
     /// Looks at what the call would touch, or decides at once.
@@ -143,7 +184,12 @@ impl Call {
         }
     }
 
-    fn apply_failure_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, mut output: ToolOutput) {
+    fn apply_failure_hooks(
+        &mut self,
+        cx: &mut CallContext<'_, '_>,
+        outcome: &HookOutcome,
+        (subject, mut output): (HookedPart, ToolOutput),
+    ) {
         if let Some(verdict) = &outcome.verdict {
             return self.end(cx.step, denials::withheld_by_hook(verdict.reason()));
         }
@@ -151,11 +197,20 @@ impl Call {
             && replace_output(&mut output, said)
         {
             output.error = None;
+            return self.run_result_hooks(cx, output);
         }
-        self.run_result_hooks(cx, output);
+        let then = AfterHooks::Failed(Box::new(output));
+        if let Some(AfterHooks::Failed(output)) = self.fire_for_next_file(cx, (HookEvent::OnToolError, subject), then) {
+            self.run_result_hooks(cx, *output);
+        }
     }
 
-    fn apply_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, mut output: ToolOutput) {
+    fn apply_after_hooks(
+        &mut self,
+        cx: &mut CallContext<'_, '_>,
+        outcome: &HookOutcome,
+        (subject, mut output): (HookedPart, ToolOutput),
+    ) {
         if let Some(verdict) = &outcome.verdict {
             return self.end(cx.step, denials::withheld_by_hook(verdict.reason()));
         }
@@ -173,7 +228,10 @@ impl Call {
         if let Some(context) = outcome.marked_context() {
             append(&mut output, format!("\n\n{context}"));
         }
-        self.end(cx.step, output);
+        let then = AfterHooks::End(Box::new(output));
+        if let Some(AfterHooks::End(output)) = self.fire_for_next_file(cx, (HookEvent::AfterTool, subject), then) {
+            self.end(cx.step, *output);
+        }
     }
 }
 
@@ -206,7 +264,7 @@ fn result_json(output: &ToolOutput) -> Value {
     let text = joined_text(&output.content);
     let shown = match (&output.display, &output.summary) {
         (Some(Display::Text { text } | Display::Terminal { text, .. }), _) => text.clone(),
-        (Some(Display::Diff { path, before, after }), _) => diff_text(path.as_ref(), before.as_deref(), after),
+        (Some(it @ (Display::Diff { .. } | Display::Diffs { .. })), _) => diffs_text(it),
         (None, Some(it)) => it.clone(),
         (None, None) => text.clone(),
     };
@@ -214,8 +272,12 @@ fn result_json(output: &ToolOutput) -> Value {
     json!({ "llmContent": text, "returnDisplay": shown, "error": error })
 }
 
-/// A change as the lines of a unified diff.
-pub fn diff_text(path: &Path, before: Option<&str>, after: &str) -> String {
+/// All changes as the lines of a unified diff.
+pub fn diffs_text(display: &Display) -> String {
+    display.diffs().iter().map(|(path, before, after)| diff_text(path.as_ref(), *before, after)).collect()
+}
+
+fn diff_text(path: &Path, before: Option<&str>, after: &str) -> String {
     let name = path_text::to_text(path);
     let text = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
     text.unified_diff().header(&name, &name).to_string()
@@ -239,8 +301,8 @@ impl Scheduler {
                 AnswerEffect::Finished(it) => it,
             };
             let state = std::mem::replace(&mut call.state, CallState::Done);
-            let CallState::RunningHooks { then, .. } = state else { return BatchStatus::Open };
-            let standing = call.apply_hooks(cx, event, &outcome, then);
+            let CallState::RunningHooks { then, subject, .. } = state else { return BatchStatus::Open };
+            let standing = call.apply_hooks(cx, (event, subject), &outcome, then);
             return if standing == BatchStatus::Open { self.advance(cx) } else { standing };
         }
         BatchStatus::Open

@@ -7,13 +7,13 @@ use crate::{
         check::{Check, CheckFinding, Checker, ClientCheck},
         ids::EffectId,
         log::{Decision, Fact, Mode},
-        tool::{PolicyClass, Targets},
+        tool::{PolicyClass, Targets, ToolCall},
     },
     engine::{
         policy::{self, CheckerVerdict, VerdictBasis},
         record::Step,
         scheduler::{
-            call::{Call, CallState, Checking, Reviews},
+            call::{Call, CallState, Checking, Reviewer, Reviews},
             call_facts::CallFacts,
             client_policy::{apply_finding, disputed_verdict},
             delegate, denials, history,
@@ -30,17 +30,19 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, s
     let facts = CallFacts::new(cx.tools, cx.step.record, &call.call, call.traits.class);
     let query = facts.query(cx.tools, cx.step.record, &targets);
     let query = policy::Query { kind: call.display.kind, checker_verdicts: &said.checkers, ..query };
-    if let Some((checker, who)) = policy::next_checker(&cx.tools.rules, &query) {
-        let who = (checker, who.checker.clone(), who.timeout_ms);
-        return ask_checker(call, cx.step, who, (targets, said));
+    if let Some(it) = policy::next_checker(&cx.tools.rules, &query) {
+        let who = Reviewer { checker: Some(it.checker), subject: it.subject, limit_ms: it.rule.timeout_ms };
+        let checker = it.rule.checker.clone();
+        return ask_checker(call, cx.step, (who, checker), (targets, said));
     }
     let own_policy = |query: &policy::Query| own_verdict(cx.tools, query);
     let mut verdict = own_policy(&query);
     if let Some(client) = cx.tools.client_policy
         && let Some(disputed) = disputed_verdict(&query, client, &verdict, own_policy)
     {
-        let Some(finding) = &said.client else {
-            return ask_client(call, cx.step, (disputed, client.timeout_ms), (targets, said));
+        let Some(finding) = combine_findings(&said.client, query.subjects().count()) else {
+            let who = Reviewer { checker: None, subject: said.client.len(), limit_ms: client.timeout_ms };
+            return ask_client(call, cx.step, (who, disputed), (targets, said));
         };
         verdict = apply_finding(&query, (verdict, disputed), finding, client);
     }
@@ -86,24 +88,46 @@ pub fn own_verdict(tools: &Toolbox, query: &policy::Query) -> policy::Verdict {
 fn ask_checker(
     call: &mut Call,
     step: &mut Step<'_>,
-    (checker, what, limit_ms): (usize, Arc<Checker>, u64),
+    (who, checker): (Reviewer, Arc<Checker>),
     known: (Targets, Reviews),
 ) {
-    let history = what.context.history.then(|| history::checker_history(step.record.turns()));
-    let check = Check { checker: what, call: call.call.clone(), history };
+    let history = checker.context.history.then(|| history::checker_history(step.record.turns()));
+    let check = Check { checker, call: subject_call(&call.call, &known.0, who.subject), history };
     let effect = step.start_effect(Effect::Check(Box::new(check)));
-    wait_for(call, step, (effect, Some(checker), limit_ms), known);
+    wait_for(call, step, (effect, who), known);
+}
+
+/// The call as it is reviewed: of a patch, what it does to one file.
+fn subject_call(call: &ToolCall, targets: &Targets, subject: usize) -> ToolCall {
+    match targets.parts.get(subject) {
+        Some(it) => ToolCall { id: call.id.clone(), name: it.tool.clone(), args: it.args.clone() },
+        None => call.clone(),
+    }
+}
+
+fn about_file(file: &str, it: CheckFinding) -> CheckFinding {
+    match it.decision {
+        Decision::Allow => it,
+        _ => CheckFinding { reason: format!("{file}: {}", it.reason), ..it },
+    }
+}
+
+/// What the client says of all subjects; `None`: one has to be asked about still.
+fn combine_findings(said: &[Result<CheckFinding, String>], n_subjects: usize) -> Option<&Result<CheckFinding, String>> {
+    let strictness = |it: &&Result<CheckFinding, String>| it.as_ref().map_or(Decision::Deny, |it| it.decision);
+    let worst = said.iter().max_by_key(strictness)?;
+    (said.len() >= n_subjects || strictness(&worst) == Decision::Deny).then_some(worst)
 }
 
 /// Asks the client's policy about what castor's own says.
 fn ask_client(
     call: &mut Call,
     step: &mut Step<'_>,
-    (own, limit_ms): (policy::Verdict, u64),
+    (who, own): (Reviewer, policy::Verdict),
     known: (Targets, Reviews),
 ) {
     let check = ClientCheck {
-        call: call.call.clone(),
+        call: subject_call(&call.call, &known.0, who.subject),
         kind: call.display.kind,
         principal: step.record.principal.agent().map(str::to_owned),
         mode: step.record.mode,
@@ -112,37 +136,41 @@ fn ask_client(
         place: step.record.place(),
     };
     let effect = step.start_effect(Effect::CheckByClient(Box::new(check)));
-    wait_for(call, step, (effect, None, limit_ms), known);
+    wait_for(call, step, (effect, who), known);
 }
 
 fn wait_for(
     call: &mut Call,
     step: &mut Step<'_>,
-    (effect, checker, limit_ms): (EffectId, Option<usize>, u64),
+    (effect, who): (EffectId, Reviewer),
     (targets, said): (Targets, Reviews),
 ) {
-    let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(limit_ms) });
-    call.state = CallState::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, said }));
+    let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(who.limit_ms) });
+    call.state = CallState::Checking(Box::new(Checking { effect, timer, who, targets, said }));
 }
 
-fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
+pub(super) fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
     Some(reasons.collect::<Vec<_>>().join("\n")).filter(|it| !it.is_empty())
 }
 
 /// Who was asked last said something, or failed.
 pub fn add_verdict(call: &mut Call, cx: &mut CallContext<'_, '_>, said: Result<CheckFinding, String>) {
     let CallState::Checking(it) = std::mem::replace(&mut call.state, CallState::Waiting) else { return };
-    let Checking { checker, targets, said: mut reviews, .. } = *it;
-    match checker {
-        Some(checker) => reviews.checkers.push(CheckerVerdict { checker, result: said }),
-        None => reviews.client = Some(said),
+    let Checking { who, targets, said: mut reviews, .. } = *it;
+    let said = match targets.parts.get(who.subject).map(|it| &it.targets.title) {
+        Some(file) => said.map_err(|it| format!("{file}: {it}")).map(|it| about_file(file, it)),
+        None => said,
+    };
+    match who.checker {
+        Some(checker) => reviews.checkers.push(CheckerVerdict { checker, subject: who.subject, result: said }),
+        None => reviews.client.push(said),
     }
     decide(call, cx, targets, reviews);
 }
 
 /// It said nothing in its time.
 pub fn checker_timed_out(call: &mut Call, cx: &mut CallContext<'_, '_>) {
-    let Some(&Checking { effect, limit_ms, .. }) = call.state.checking() else { return };
+    let Some(&Checking { effect, who: Reviewer { limit_ms, .. }, .. }) = call.state.checking() else { return };
     cx.step.start_effect(Effect::Abort { effect });
     add_verdict(call, cx, Err(format!("it did not answer within {limit_ms} ms")));
 }

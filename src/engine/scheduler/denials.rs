@@ -107,6 +107,16 @@ fn nobody_asked(why: Option<&str>) -> String {
     )
 }
 
+/// What a patch does to one file cannot be changed by itself.
+pub(super) fn file_changed_by_hook() -> ToolOutput {
+    ToolOutput::stopped(
+        "blocked_by_hook",
+        "A hook wants other arguments for a file of this patch, which a patch cannot be given. Nothing was done. Change \
+         that file with write_file or replace.",
+        "A hook changes the arguments of write_file or replace, which a file of a patch cannot be given; nothing was done.",
+    )
+}
+
 /// A hook stopped the whole turn.
 pub(super) fn stopped_by_hook(why: &str) -> ToolOutput {
     let for_model = format!("Agent execution stopped by hook: {why}");

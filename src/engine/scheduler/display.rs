@@ -6,6 +6,7 @@ use crate::{
     base::{
         event::{Location, ToolDisplay},
         log::Grant,
+        patch,
         path::AbsPath,
         peer_agent::REQUEST_PERMISSION,
         text,
@@ -34,10 +35,13 @@ pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> 
         (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.relative_to(cwd)),
         (Some(it), ..) => it.title.to_string(),
     };
+    let is_patch = spec.is_some_and(|it| it.traits.is_patch);
+    let patched = if is_patch { patch::file_calls(&call.args) } else { Vec::new() };
+    let patched = patched.iter().filter(|it| !it.path.starts_with('~')).map(|it| cwd.join(&it.path));
     ToolDisplay {
         title: text::head(&title, TITLE).to_owned(),
         kind: spec.map_or(ToolKind::Other, |it| it.kind),
-        locations: path.into_iter().map(|path| Location { path, line: None }).collect(),
+        locations: path.into_iter().chain(patched).map(|path| Location { path, line: None }).collect(),
     }
 }
 

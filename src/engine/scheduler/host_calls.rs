@@ -20,8 +20,9 @@ use crate::{
         content::Part,
         host_tools::{HostExecution, HostRun, HostTool, HostTools},
         log::{Decision, Fact},
+        patch::{self, FileCall},
         peer_agent::PeerAgent,
-        tool::{PolicyClass, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{PolicyClass, TargetPart, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     engine::policy::{self, Query},
 };
@@ -144,7 +145,13 @@ impl Call {
         if !cx.tools.is_of_host(&self.call.name) {
             return false;
         }
-        let targets = Targets { title: self.display.title.clone(), ..Targets::default() };
+        let part = |it: FileCall| {
+            let targets = Targets { title: it.path, ..Targets::default() };
+            TargetPart { tool: it.tool.to_owned(), args: it.args, targets }
+        };
+        let files = if self.traits.is_patch { patch::file_calls(&self.call.args) } else { Vec::new() };
+        let parts = files.into_iter().map(part).collect();
+        let targets = Targets { title: self.display.title.clone(), parts, ..Targets::default() };
         match cx.tools.host().runs_all() {
             true => self.decide_for_host(cx, &targets),
             false => {

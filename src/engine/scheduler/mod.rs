@@ -41,7 +41,7 @@ mod unknown_tool;
 mod wave;
 
 pub use call_facts::evaluate;
-pub use call_hooks::diff_text;
+pub use call_hooks::diffs_text;
 pub use delegate::tools_of_agents;
 pub use denials::CancelReason;
 pub use plan::Planning;

@@ -18,8 +18,9 @@ use crate::{
         file_prompt::Skill,
         host_tools::{HostTool, HostTools},
         log::{Grant, Mode, PersistentGrant},
+        patch::APPLY_PATCH,
         peer_agent::PeerAgent,
-        tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
+        tool::{PolicyClass, REPLACE, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
         tool_offer::ToolOffer,
     },
     engine::{
@@ -101,7 +102,7 @@ fn sorted(tools: &[ToolSpec], more: &[ToolSpec]) -> ToolOffer {
 /// Whether the definition of an agent lists a tool; without a list it has all.
 fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
     match &agent.run {
-        AgentRun::Local(it) => it.tools.as_ref().is_none_or(|all| all.iter().any(|word| fits_tool(word, tool))),
+        AgentRun::Local(it) => it.tools.as_ref().is_none_or(|all| all.iter().any(|word| names_tool(word, tool))),
         AgentRun::Composite(_) => true,
         AgentRun::Peer(it) => it.tools().contains(&tool),
     }
@@ -110,6 +111,11 @@ fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
 /// Tools by which an agent speaks of its own end. They are the runtime's: no list of tools takes them away.
 fn is_exit(tool: &str) -> bool {
     [COMPLETE_TASK, ESCALATE, TRANSFER_TO_AGENT].contains(&tool)
+}
+
+/// Whether a word of a list of tools means the tool: who may edit a file may do so by a patch.
+fn names_tool(word: &str, tool: &str) -> bool {
+    fits_tool(word, tool) || tool == APPLY_PATCH && fits_tool(policy::current_name(word), REPLACE)
 }
 
 /// Whether the agent does things by itself, and asks before.
@@ -296,7 +302,8 @@ impl Toolbox {
 
     /// The same with these tools only.
     pub fn only(&self, names: &[&str]) -> Self {
-        let kept = self.tools.iter().filter(|it| names.contains(&&*it.name) || is_exit(&it.name)).cloned();
+        let is_named = |it: &&ToolSpec| names.iter().any(|word| names_tool(word, &it.name));
+        let kept = self.tools.iter().filter(|it| is_named(it) || is_exit(&it.name)).cloned();
         Self { tools: kept.collect(), ..self.clone() }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     engine::{
         hooks::firing::{AnswerEffect, Firing, FiringStart},
         record::Step,
-        scheduler::{Toolbox, diff_text, elicitation::plain_name},
+        scheduler::{Toolbox, diffs_text, elicitation::plain_name},
         step::{Act, Confirmation, Effect, Input, QuestionTopic, WaitingQuestion},
     },
 };
@@ -126,9 +126,16 @@ fn call_details(it: &Confirmation, tools: &Toolbox) -> Value {
             "title": title,
             "fileName": path.as_path().file_name().unwrap_or_default().to_string_lossy(),
             "filePath": path,
-            "fileDiff": diff_text(path.as_ref(), before.as_deref(), after),
+            "fileDiff": it.display.as_ref().map(diffs_text),
             "originalContent": before,
             "newContent": after,
+        }),
+        (Some(display @ Display::Diffs { .. }), ..) => json!({
+            "type": "edit",
+            "title": title,
+            "fileName": title,
+            "filePaths": display.diffs().iter().map(|it| it.0).collect::<Vec<_>>(),
+            "fileDiff": diffs_text(display),
         }),
         (_, ToolKind::Execute, None) => {
             let command = text("command");

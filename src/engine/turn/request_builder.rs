@@ -48,15 +48,15 @@ pub(super) fn build_request(
     let (compress_at, distill) = (cx.spec.bounds.compress_at(window).filter(|_| compresses), cx.spec.bounds.distill);
     let distill = distill.filter(|_| compresses);
     let body_limit = windows::body_limit(cx.step.record, cx.spec, model);
-    let fitted = fit_tools(turn, cx, model);
+    let fitted = fit_tools(turn, cx, model).for_edits(cx.spec.aliases.models().traits(model).edit);
     let tools = leaving_out::offered_tools(cx.step.record, model, &fitted);
     loop {
         let (record, instructions) = (&*cx.step.record, &cx.spec.instructions);
-        let (tools, again) = (&tools, turn.attempts.retry_advice);
+        let again = turn.attempts.retry_advice;
         let materials = RequestMaterials {
             record,
             instructions,
-            tools,
+            tools: &tools,
             known_tools: &cx.spec.toolbox.known_tools,
             retry_advice: again,
             window,

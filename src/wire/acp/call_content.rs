@@ -30,7 +30,7 @@ pub(super) fn result_content(
     if let Some(error) = error {
         res.push(tool_calls::text_content(&error.message));
         // What was proposed or printed stays visible when the call was refused or cancelled.
-        res.extend(display.or(proposed).map(tool_calls::display_content));
+        res.extend(display.or(proposed).into_iter().flat_map(tool_calls::display_content));
         if display.is_none() && !printed.is_empty() {
             // A drawn terminal's codes are nothing to read.
             res.push(tool_calls::output_content(&plain(printed).0));
@@ -38,7 +38,7 @@ pub(super) fn result_content(
         return res;
     }
     match (display, summary) {
-        (Some(display), _) => res.push(tool_calls::display_content(display)),
+        (Some(display), _) => res.extend(tool_calls::display_content(display)),
         (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
         (None, None) => match joined_text(content) {
             // Without any content some clients show the raw output.

@@ -34,7 +34,7 @@ impl SessionView {
             _ => told,
         };
         told.title = format!("{}: {}", child.agent, told.title);
-        told.content.extend(shown.proposed.as_ref().map(tool_calls::display_content));
+        told.content.extend(shown.proposed.iter().flat_map(tool_calls::display_content));
         self.push_update(SessionUpdate::ToolCall(told), lines);
     }
 

@@ -52,7 +52,8 @@ const REJECT: &str = "reject_once";
 
 pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     let reason = asked.reason.map(|it| Display::Text { text: it.to_owned() });
-    let content: Vec<_> = reason.as_ref().into_iter().chain(asked.display).map(tool_calls::display_content).collect();
+    let shown = reason.as_ref().into_iter().chain(asked.display);
+    let content: Vec<_> = shown.flat_map(tool_calls::display_content).collect();
     // What the client does not see whole it cannot change.
     let is_editable = asked.is_editable && tool_calls::limit_raw(asked.args).is_some();
     let fields = ToolCallUpdateFields::new()

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::{
     base::{
         event::Location,
+        path::AbsPath,
         text,
         tool::{Display, ToolKind},
     },
@@ -33,13 +34,15 @@ pub fn kind(kind: ToolKind) -> WireKind {
     }
 }
 
-pub fn display_content(display: &Display) -> ToolCallContent {
-    match display {
+/// One content, or one for each file that changes.
+pub fn display_content(display: &Display) -> Vec<ToolCallContent> {
+    let content = match display {
         Display::Text { text } => text_content(text),
-        Display::Diff { path, before, after } => {
-            let diff =
-                Diff::new(path.to_string(), after.to_string()).old_text(before.as_ref().map(ToString::to_string));
-            ToolCallContent::Diff(diff)
+        Display::Diff { .. } | Display::Diffs { .. } => {
+            let diff = |(path, before, after): (&AbsPath, Option<&str>, &str)| {
+                ToolCallContent::Diff(Diff::new(path.to_string(), after).old_text(before.map(str::to_owned)))
+            };
+            return display.diffs().into_iter().map(diff).collect();
         }
         Display::Terminal { text, exit } => match exit {
             Some(0) | None if text.is_empty() => text_content("(no output)"),
@@ -47,7 +50,8 @@ pub fn display_content(display: &Display) -> ToolCallContent {
             Some(code) if text.is_empty() => text_content(&format!("(no output, exit code {code})")),
             Some(code) => text_content(&format!("{}\nexit code {code}", fenced(text))),
         },
-    }
+    };
+    vec![content]
 }
 
 pub fn text_content(text: &str) -> ToolCallContent {

@@ -317,7 +317,7 @@ impl SessionView {
         let fields = match update {
             ToolProgress::Proposed { display } => {
                 shown.proposed = Some(display.clone());
-                fields.status(ToolCallStatus::Pending).content(vec![tool_calls::display_content(display)])
+                fields.status(ToolCallStatus::Pending).content(tool_calls::display_content(display))
             }
             ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
                 shown.describe(display);

@@ -39,13 +39,18 @@ pub fn open(real: &AbsPath) -> io::Result<File> {
 /// attributes, and other names of the old file (hard links) keep the old content. The rights of its owner for whoever
 /// runs it (setuid) end with the content that they were for, as they do when a program writes to it.
 pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    stage(real, bytes)?.link_as(split(real)?.1)
+}
+
+/// The first half of [`write()`]: all but the name.
+pub fn stage(real: &AbsPath, bytes: &[u8]) -> io::Result<UnnamedFile> {
     let (parent, name) = split(real)?;
     let dir = match open_dir(&parent) {
         Err(it) if it.kind() == ErrorKind::NotFound => make_dir(&parent)?,
         other => other?,
     };
     let old = old_file(&dir, name)?;
-    let new = UnnamedFile::create(&dir)?;
+    let new = UnnamedFile::create(dir)?;
     let mut file = &new.file;
     file.write_all(bytes)?;
     if let Some(it) = &old {
@@ -55,7 +60,17 @@ pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         keep_attributes(file, it)?;
     }
-    new.link_as(name)
+    Ok(new)
+}
+
+/// Takes a file's name away: unless it gets one again, the file is gone with what is returned.
+pub fn set_aside(real: &AbsPath) -> io::Result<UnnamedFile> {
+    let (parent, name) = split(real)?;
+    let dir = open_dir(&parent)?;
+    let file = old_file(&dir, name)?.ok_or(ErrorKind::NotFound)?;
+    let aside = new_name();
+    fcntl::renameat(&dir, name, &dir, &*aside)?;
+    Ok(UnnamedFile { dir, file, name: Some(aside) })
 }
 
 /// Whether the way to a folder, and the folder, are what they seem.
@@ -128,35 +143,45 @@ fn keep_attributes(new: &File, old: &File) -> io::Result<()> {
 }
 
 /// A file that has no lasting name yet; gone when it never gets one.
-struct UnnamedFile<'a> {
-    dir: &'a OwnedFd,
+pub struct UnnamedFile {
+    dir: OwnedFd,
     file: File,
     name: Option<OsString>,
 }
 
-impl<'a> UnnamedFile<'a> {
-    fn create(dir: &'a OwnedFd) -> io::Result<Self> {
-        let name = OsString::from(format!(".castor-{}", uuid::Uuid::now_v7().simple()));
+fn new_name() -> OsString {
+    format!(".castor-{}", uuid::Uuid::now_v7().simple()).into()
+}
+
+impl UnnamedFile {
+    fn create(dir: OwnedFd) -> io::Result<Self> {
+        let name = new_name();
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         // The umask takes away from this what the user wants taken away.
-        let file = fcntl::openat(dir, &*name, flags, Mode::from_bits_truncate(0o666))?;
+        let file = fcntl::openat(&dir, &*name, flags, Mode::from_bits_truncate(0o666))?;
         Ok(Self { dir, file: File::from(file), name: Some(name) })
     }
 
-    fn link_as(mut self, name: &OsStr) -> io::Result<()> {
+    /// Gives it the permissions of another file.
+    pub fn take_rights(&self, of: &AbsPath) -> io::Result<()> {
+        let mode = open(of)?.metadata()?.permissions().mode();
+        self.file.set_permissions(Permissions::from_mode(mode & 0o777))
+    }
+
+    pub fn link_as(mut self, name: &OsStr) -> io::Result<()> {
         if let Some(own) = &self.name {
             // A link that stands at `name` by now is replaced, not followed.
-            fcntl::renameat(self.dir, &**own, self.dir, name)?;
+            fcntl::renameat(&self.dir, &**own, &self.dir, name)?;
         }
         self.name = None;
         Ok(())
     }
 }
 
-impl Drop for UnnamedFile<'_> {
+impl Drop for UnnamedFile {
     fn drop(&mut self) {
         if let Some(it) = self.name.take() {
-            _ = unistd::unlinkat(self.dir, &*it, UnlinkatFlags::NoRemoveDir);
+            _ = unistd::unlinkat(&self.dir, &*it, UnlinkatFlags::NoRemoveDir);
         }
     }
 }

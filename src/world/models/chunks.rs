@@ -1,6 +1,7 @@
 //! Chunk constructors that all decoders of providers share.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{legal_names::LegalNames, lenient::Count, provider_limits};
 use crate::base::model::{Chunk, Finish, Usage};
@@ -52,7 +53,12 @@ pub fn signature(signer: &str, data: &str) -> Chunk {
 
 /// A call that is whole, under the tool's own name.
 pub fn call(names: &LegalNames, id: String, name: String, arguments: &str) -> Chunk {
-    let (name, args) = names.restore(name, provider_limits::parse_arguments(arguments));
+    call_with(names, id, name, provider_limits::parse_arguments(arguments))
+}
+
+/// The same with arguments that need no reading.
+pub fn call_with(names: &LegalNames, id: String, name: String, args: Value) -> Chunk {
+    let (name, args) = names.restore(name, args);
     let id = Some(id).filter(|it| !it.is_empty());
     let signature = id.as_deref().and_then(|it| names.mark_id(it));
     Chunk::Call { id, name, args, signature }

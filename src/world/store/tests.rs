@@ -107,6 +107,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
                 path: AbsPath::new("/w/a").unwrap(),
                 hash: "00".to_owned(),
                 before: None,
+                others: Vec::new(),
             })),
         },
         EventKind::Usage {

@@ -39,7 +39,7 @@ const UNSAVED: &str =
     " The editor had unsaved changes of this file: the edit was made to them; the file on disk was different.";
 
 /// A new file took the name: what is half written is never seen, and a link out of the workspace changes nothing there.
-const PARTED: &str =
+pub const PARTED: &str =
     " It was a hard link: the file's other names keep the old text. Edit them, too, if they should change.";
 
 impl TextChange {

@@ -1,6 +1,7 @@
 //! Built-in tools behind one trait, listed in one table.
 
 mod aliases;
+pub mod apply_patch;
 mod change;
 mod edit_rule;
 pub mod exit_plan_mode;
@@ -80,6 +81,7 @@ pub type Task<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
 pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
     let background = shell::BackgroundProcesses::default();
     vec![
+        Box::new(apply_patch::ApplyPatch),
         Box::new(exit_plan_mode::ExitPlanMode),
         Box::new(get_internal_docs::GetInternalDocs),
         Box::new(glob::Glob),
@@ -244,20 +246,24 @@ impl Default for ToolSettings {
 #[cfg(test)]
 mod tests {
     use super::{Groups, builtins};
+    use crate::base::patch;
 
     #[test]
     fn table_is_sorted_and_cheap() {
         let builtins = builtins(Groups::default());
         assert!(builtins.is_sorted_by_key(|it| it.spec().name));
-        let mut bytes = 0;
+        let (mut bytes, mut bytes_of_patch) = (0, patch::GRAMMAR.len());
         for spec in builtins.iter().map(|it| it.spec()) {
             assert_eq!(spec.parameters["type"], "object");
             for name in spec.parameters["required"].as_array().unwrap() {
                 assert!(spec.parameters["properties"].get(name.as_str().unwrap()).is_some(), "{name}");
             }
-            bytes += spec.name.len() + spec.description.len() + spec.parameters.to_string().len();
+            let n = spec.name.len() + spec.description.len() + spec.parameters.to_string().len();
+            // It stands in the place of `replace` where models know it.
+            if spec.traits.is_patch { bytes_of_patch += n } else { bytes += n }
         }
-        println!("{bytes} bytes of specs");
+        println!("{bytes} bytes of specs, {bytes_of_patch} of the patch");
         assert!(bytes < 8_000, "{bytes}: every request pays for these");
+        assert!(bytes_of_patch < 2_000, "{bytes_of_patch}: every request of a model with patches pays for these");
     }
 }

@@ -160,7 +160,12 @@ pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &LoadedFile) -> 
 
 /// What the model knows of a file that was read.
 pub fn file_knowledge(loaded: &LoadedFile) -> Option<Box<FileKnowledge>> {
-    Some(Box::new(FileKnowledge { path: loaded.real.clone(), hash: hash(loaded).to_hex()?, before: None }))
+    Some(Box::new(FileKnowledge {
+        path: loaded.real.clone(),
+        hash: hash(loaded).to_hex()?,
+        before: None,
+        others: Vec::new(),
+    }))
 }
 
 /// `None`: binary.

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     app::server::event::{EditorRequest, Event},
     base::{
-        fs::{BoxFuture, Fs, FsError},
+        fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
         ids::{EffectId, SessionId},
         path::AbsPath,
         terminal::{CommandEvent, CommandLine, Exit, RunningCommand, Screen, Terminal},
@@ -121,6 +121,38 @@ impl EditorFs {
     }
 }
 
+impl EditorFs {
+    /// First what the editor has no say in, as a whole; then its own files, one by one. Editors remove none.
+    async fn change_all(&self, changes: Vec<FileChange>) -> Result<(), ChangeError> {
+        let is_written = |it: &FileChange| it.after.is_some() && it.moved_from.is_none();
+        let is_editors = |it: &FileChange| self.writes && is_written(it) && self.is_known(&it.path);
+        let (own, of_disk): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_editors);
+        self.disk.change(of_disk.clone()).await?;
+        for (n, it) in own.iter().enumerate() {
+            if let Err(why) = self.write_buffer(&it.path, it.after.clone().unwrap_or_default()).await {
+                return Err(self.take_back(own.get(..n).unwrap_or_default(), &of_disk, why).await);
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_back(&self, own: &[FileChange], of_disk: &[FileChange], why: FsError) -> ChangeError {
+        let mut res = ChangeError::from(why);
+        for it in own {
+            let done = match &it.before {
+                Some(bytes) => self.write_buffer(&it.path, bytes.clone()).await.is_ok(),
+                None => self.disk.change(vec![it.inverse()]).await.is_ok(),
+            };
+            res.left.extend((!done).then(|| it.path.clone()));
+        }
+        let inverse: Vec<FileChange> = of_disk.iter().map(FileChange::inverse).collect();
+        if self.disk.change(inverse).await.is_err() {
+            res.left.extend(of_disk.iter().map(|it| it.path.clone()));
+        }
+        res
+    }
+}
+
 impl Fs for EditorFs {
     fn read<'a>(&'a self, path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>> {
         if self.reads && self.is_known(path) { Box::pin(self.read_buffer(path)) } else { self.disk.read(path) }
@@ -135,6 +167,10 @@ impl Fs for EditorFs {
             true => Box::pin(self.write_buffer(path, bytes)),
             false => self.disk.write(path, bytes),
         }
+    }
+
+    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+        Box::pin(self.change_all(changes))
     }
 }
 

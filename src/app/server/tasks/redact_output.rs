@@ -148,6 +148,13 @@ impl OutputRedactor {
                 before.iter_mut().for_each(|it| self.shared(it));
                 self.shared(after);
             }
+            Display::Diffs { files } => {
+                files
+                    .iter_mut()
+                    .flat_map(|it| [&mut it.before, &mut it.after])
+                    .flatten()
+                    .for_each(|it| self.shared(it));
+            }
         }
     }
 

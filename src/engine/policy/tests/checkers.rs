@@ -20,7 +20,7 @@ fn with(what: &str) -> RuleSet {
 }
 
 fn said(checker: usize, decision: Decision) -> CheckerVerdict {
-    CheckerVerdict { checker, result: Ok(CheckFinding { decision, reason: "why".to_owned() }) }
+    CheckerVerdict { checker, subject: 0, result: Ok(CheckFinding { decision, reason: "why".to_owned() }) }
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_word_makes_stricter() {
     let (nobody, _) = ask(&[said(0, Decision::Ask)], false);
     assert_eq!((nobody.decision, nobody.reason), (Decision::Deny, None));
     assert!(nobody.deny_message.unwrap().contains("why"));
-    let failed = CheckerVerdict { checker: 0, result: Err("it crashed".to_owned()) };
+    let failed = CheckerVerdict { checker: 0, subject: 0, result: Err("it crashed".to_owned()) };
     let (failed, open) = ask(&[failed], true);
     assert_eq!((failed.decision, open), (Decision::Deny, false));
     assert!(failed.deny_message.unwrap().ends_with("gave no verdict: it crashed"));
@@ -159,8 +159,11 @@ fn one_more_checker_never_allows_more() {
         let after = before.clone().with(any_rules(&mut dice, &checker));
         for _ in 0..10 {
             let word = [Decision::Allow, Decision::Ask, Decision::Deny][dice.roll(3)];
-            let heard =
-                [vec![], vec![said(0, word)], vec![CheckerVerdict { checker: 0, result: Err("no".to_owned()) }]];
+            let heard = [
+                vec![],
+                vec![said(0, word)],
+                vec![CheckerVerdict { checker: 0, subject: 0, result: Err("no".to_owned()) }],
+            ];
             let call = AnyCall::roll(&mut dice);
             let (was, is) = (call.decide(&before), call.decide_after(&after, &heard[dice.roll(3)]));
             assert!(is >= was, "{was:?} became {is:?}: {:?} {:?}\n{checker}", call.args, call.mode);

@@ -6,6 +6,7 @@ mod everyday;
 mod fuzz;
 mod incidents;
 mod origins;
+mod patches;
 mod persistent;
 mod shell;
 mod tools;

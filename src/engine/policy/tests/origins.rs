@@ -18,7 +18,7 @@ fn ask(rules: &RuleSet, mode: Mode, interactive: bool, tool: &str) -> Decision {
     let annotations = json!({"readOnlyHint": true});
     let (annotations, subagent) = (Some(Annotations { members: &annotations, trusted: true }), Some("helper"));
     let query = Query::new(tool, ToolKind::Other, &args, &targets);
-    let origin = CallOrigin { server, annotations, subagent, digest: None };
+    let origin = CallOrigin { server, annotations, subagent, ..CallOrigin::default() };
     decide(rules, &Query { mode, interactive, origin, ..query }).decision
 }
 

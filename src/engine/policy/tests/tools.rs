@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn path(path: &str, access: Access) -> TargetPath {
+pub(super) fn path(path: &str, access: Access) -> TargetPath {
     let path = AbsPath::new(path).unwrap();
     TargetPath {
         in_roots: path.as_path().starts_with("/w"),

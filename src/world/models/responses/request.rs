@@ -9,7 +9,8 @@ use crate::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
         model_table::Parameter,
-        tool::{CallResult, ToolSpec},
+        patch::{self, APPLY_PATCH, PATCH_OPERATION},
+        tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
         call_ids::SentIds,
@@ -23,8 +24,14 @@ use crate::{
 
 /// The whole body of a request.
 pub fn body(request: &ModelRequest) -> Vec<u8> {
+    // What a model without the custom tool is told of its calls are calls of a function.
+    let (dialect, has_patches) = match request.tools.iter().any(|it| it.traits.is_patch) {
+        true => ("responses with patches", true),
+        false => ("responses", false),
+    };
     let turns = SentIds::of_turns(request.contents.iter().map(|it| &**it), SIGNER, false);
-    let items: Vec<Bytes> = turns.map(|(it, ids)| it.encoded("responses", |it| items(it, ids))).collect();
+    let items = |(turn, ids): (&Turn, SentIds<'_>)| turn.encoded(dialect, |it| items(it, (ids, has_patches)));
+    let items: Vec<Bytes> = turns.map(items).collect();
     let mut out = head(request);
     out.reserve(items.iter().map(|it| it.len() + 1).sum::<usize>() + 16);
     out.extend_from_slice(br#","input":["#);
@@ -79,7 +86,12 @@ fn reasoning(params: &ModelParams) -> Option<Value> {
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    let (name, parameters) = (provider_limits::tool_name(&it.name), legalize(&it.parameters, &OPENAI).value);
+    let name = provider_limits::tool_name(&it.name);
+    if it.traits.is_patch {
+        let format = json!({ "type": "grammar", "syntax": "lark", "definition": patch::GRAMMAR });
+        return json!({ "type": "custom", "name": name, "description": it.description, "format": format });
+    }
+    let parameters = legalize(&it.parameters, &OPENAI).value;
     json!({
         "type": "function",
         "name": name,
@@ -90,12 +102,12 @@ fn tool(it: &ToolSpec) -> Value {
 }
 
 /// The items of one turn, with commas between; empty where nothing of it goes to the model.
-fn items(turn: &Turn, ids: SentIds<'_>) -> Bytes {
+fn items(turn: &Turn, told: (SentIds<'_>, bool)) -> Bytes {
     let mut out = Vec::new();
     match turn.role() {
         Role::User => user(&mut out, turn),
-        Role::Model => assistant(&mut out, turn, ids),
-        Role::Tool => results(&mut out, turn, ids),
+        Role::Model => assistant(&mut out, turn, told),
+        Role::Tool => results(&mut out, turn, told),
     }
     out.into()
 }
@@ -107,7 +119,7 @@ fn user(out: &mut Vec<u8>, turn: &Turn) {
     }
 }
 
-fn assistant(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
+fn assistant(out: &mut Vec<u8>, turn: &Turn, told: (SentIds<'_>, bool)) {
     // Thoughts come in pieces; the signature at their end makes them one item.
     let mut thought = String::new();
     for piece in pieces(turn) {
@@ -124,17 +136,29 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
                     encrypted.into_iter().for_each(|it| push_item(out, &reasoning_item(&summary, it)));
                 }
             }
-            MessagePiece::Call { call, .. } => push_item(
-                out,
-                &json!({
-                    "type": "function_call",
-                    "call_id": ids.sent(call.id.as_str()),
-                    "name": provider_limits::tool_name(&call.name),
-                    "arguments": provider_limits::arguments(&call.args).to_string(),
-                }),
-            ),
+            MessagePiece::Call { call, .. } => push_item(out, &call_item(call, told)),
             _ => (),
         }
+    }
+}
+
+fn call_item(call: &ToolCall, (ids, has_patches): (SentIds<'_>, bool)) -> Value {
+    let (id, arguments) = (ids.sent(call.id.as_str()), provider_limits::arguments(&call.args));
+    match &*call.name {
+        PATCH_OPERATION => {
+            json!({ "type": "apply_patch_call", "call_id": id, "status": "completed", "operation": arguments })
+        }
+        APPLY_PATCH if has_patches => {
+            let text = patch::text_of(&call.args).or(call.args.as_str());
+            let input = text.map_or_else(|| arguments.to_string(), str::to_owned);
+            json!({ "type": "custom_tool_call", "call_id": id, "name": APPLY_PATCH, "input": input })
+        }
+        name => json!({
+            "type": "function_call",
+            "call_id": id,
+            "name": provider_limits::tool_name(name),
+            "arguments": arguments.to_string(),
+        }),
     }
 }
 
@@ -146,24 +170,33 @@ fn reasoning_item(summary: &str, encrypted: &str) -> Value {
     json!({ "type": "reasoning", "summary": summary, "encrypted_content": encrypted })
 }
 
-fn results(out: &mut Vec<u8>, turn: &Turn, ids: SentIds<'_>) {
+fn results(out: &mut Vec<u8>, turn: &Turn, told: (SentIds<'_>, bool)) {
     for piece in pieces(turn) {
         if let MessagePiece::Result(it) = piece {
-            push_item(out, &result(it, ids));
+            push_item(out, &result(it, told));
         }
     }
     // What is said beside them.
     user(out, turn);
 }
 
-fn result(it: &CallResult, ids: SentIds<'_>) -> Value {
+fn result(it: &CallResult, (ids, has_patches): (SentIds<'_>, bool)) -> Value {
     let (blobs, text) = split_output(&it.content);
     let text = if it.is_error { format!("Error: {text}") } else { text };
     let output = match blobs.is_empty() {
         true => Value::from(text),
         false => std::iter::once(input_text(&text)).chain(blobs.into_iter().map(media)).collect(),
     };
-    json!({ "type": "function_call_output", "call_id": ids.sent(it.id.as_str()), "output": output })
+    let id = ids.sent(it.id.as_str());
+    let kind = match &*it.name {
+        PATCH_OPERATION => {
+            let status = if it.is_error { "failed" } else { "completed" };
+            return json!({ "type": "apply_patch_call_output", "call_id": id, "status": status, "output": output });
+        }
+        APPLY_PATCH if has_patches => "custom_tool_call_output",
+        _ => "function_call_output",
+    };
+    json!({ "type": kind, "call_id": id, "output": output })
 }
 
 fn input_text(text: &str) -> Value {

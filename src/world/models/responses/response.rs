@@ -48,9 +48,10 @@ impl ResponsesDecoder {
     }
 
     /// A piece of the arguments of a call, or all of them.
-    fn arguments(&mut self, mut event: Event<'_>) {
-        let (more, whole) = (event.delta.take(), event.arguments.take().map(raw_text));
-        let Some(item) = self.open(&event, ItemKind::Call) else { return };
+    fn arguments(&mut self, mut event: Event<'_>, kind: ItemKind) {
+        let whole = event.arguments.take().map(raw_text).or(event.input.take().map(|it| it.0.into_owned()));
+        let more = event.delta.take();
+        let Some(item) = self.open(&event, kind) else { return };
         item.arguments.push_str(&owned(more));
         if let Some(it) = whole.filter(|it| !it.is_empty()) {
             item.arguments = it;
@@ -59,10 +60,8 @@ impl ResponsesDecoder {
 
     fn begin(&mut self, event: Event<'_>) {
         let Some(item) = event.item.0 else { return };
-        if ItemKind::of(&item) != Some(ItemKind::Call) {
-            return;
-        }
-        if let Some(open) = self.items.open(event.output_index.map(|it| it.0), item.id(), ItemKind::Call) {
+        let Some(kind) = ItemKind::of(&item).filter(|it| it.comes_in_pieces()) else { return };
+        if let Some(open) = self.items.open(event.output_index.map(|it| it.0), item.id(), kind) {
             open.take_call(item);
         }
     }
@@ -123,7 +122,12 @@ impl Decode for ResponsesDecoder {
             "response.reasoning_summary_part.added" if self.thinking => {
                 out.push(Chunk::Thought { text: "\n\n".to_owned(), signature: None });
             }
-            "response.function_call_arguments.delta" | "response.function_call_arguments.done" => self.arguments(event),
+            "response.function_call_arguments.delta" | "response.function_call_arguments.done" => {
+                self.arguments(event, ItemKind::Call);
+            }
+            "response.custom_tool_call_input.delta" | "response.custom_tool_call_input.done" => {
+                self.arguments(event, ItemKind::CustomCall);
+            }
             "response.output_item.added" => self.begin(event),
             "response.output_item.done" => self.item(event, out),
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
@@ -169,6 +173,8 @@ struct Event<'a> {
     refusal: Option<Str<'a>>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<Str<'a>>,
     #[serde(borrow, default)]
     item: Object<Item<'a>>,
     #[serde(borrow, default)]

@@ -6,7 +6,8 @@ use super::{request::body, response::ResponsesDecoder};
 use crate::{
     base::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
-        tool::{ToolKind, ToolSpec},
+        patch::GRAMMAR,
+        tool::{ToolKind, ToolSpec, ToolTraits},
     },
     world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
 };
@@ -134,4 +135,84 @@ fn ends_and_errors() {
     let failure = fails(r#"{"type":"error","code":"server_error","message":"Oops","param":null}"#);
     assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(500), "Oops"));
     assert_eq!(fails("[1]").kind, FailureKind::Garbage);
+}
+
+fn patch_tool() -> ToolSpec {
+    ToolSpec {
+        name: "apply_patch".into(),
+        title: "".into(),
+        description: "patches".into(),
+        kind: ToolKind::Edit,
+        traits: ToolTraits { is_patch: true, ..ToolTraits::EDITS },
+        parameters: json!({ "type": "object", "properties": { "input": { "type": "string" } } }).into(),
+    }
+}
+
+/// A patch is a custom tool with a grammar where it is on offer; a model without it knows its calls as a function's.
+#[test]
+fn patches_are_a_custom_tool() {
+    let history = "user text go\nmodel call c1 apply_patch {\"input\":\"*** Begin\\n\"}\n\
+                   model call c2 apply_patch {\"patch\":\"P\"}\nmodel call c3 apply_patch_call {\"type\":\"delete_file\",\"path\":\"a\"}\n\
+                   model call c4 read {}\ntool result c1 apply_patch done\ntool error c2 apply_patch bad\n\
+                   tool error c3 apply_patch_call bad\ntool result c4 read x";
+    let with_tool = read(&ModelRequest { tools: [patch_tool()].into(), ..request(history) });
+    let format = json!({ "type": "grammar", "syntax": "lark", "definition": GRAMMAR });
+    let tool = json!({ "type": "custom", "name": "apply_patch", "description": "patches", "format": format });
+    assert_eq!(with_tool["tools"], json!([tool]));
+    let items = |it: &Value| it["input"].as_array().unwrap()[1..].to_vec();
+    let operation = json!({ "type": "delete_file", "path": "a" });
+    assert_eq!(
+        items(&with_tool),
+        [
+            json!({ "type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": "*** Begin\n" }),
+            json!({ "type": "custom_tool_call", "call_id": "c2", "name": "apply_patch", "input": "P" }),
+            json!({ "type": "apply_patch_call", "call_id": "c3", "status": "completed", "operation": operation }),
+            json!({ "type": "function_call", "call_id": "c4", "name": "read", "arguments": "{}" }),
+            json!({ "type": "custom_tool_call_output", "call_id": "c1", "output": "done" }),
+            json!({ "type": "custom_tool_call_output", "call_id": "c2", "output": "Error: bad" }),
+            json!({ "type": "apply_patch_call_output", "call_id": "c3", "status": "failed", "output": "Error: bad" }),
+            json!({ "type": "function_call_output", "call_id": "c4", "output": "x" }),
+        ]
+    );
+    let without = read(&request(history));
+    let kinds: Vec<Value> = items(&without).iter().map(|it| it["type"].clone()).collect();
+    let (call, result) = ("function_call", "function_call_output");
+    assert_eq!(kinds, [call, call, "apply_patch_call", call, result, result, "apply_patch_call_output", result]);
+    // The bytes of a turn are kept for one of both; the other one is right all the same.
+    let shared = request(history);
+    let first = read(&shared);
+    let second = read(&ModelRequest { tools: [patch_tool()].into(), ..shared.clone() });
+    assert_eq!((items(&first), items(&second)), (items(&without), items(&with_tool)));
+}
+
+/// Recorded from the provider: its own tool for patches. The second one is of a custom tool.
+#[test]
+fn calls_of_patches() {
+    let (got, finished) = decode(&[
+        r###"{"type":"response.output_item.added","sequence_number":2,"output_index":0,"item":{"id":"apc_1","type":"apply_patch_call","status":"in_progress","call_id":"call_kA","operation":{"type":"create_file","diff":"","path":"list.md"}}}"###,
+        r###"{"type":"response.apply_patch_call_operation_diff.delta","sequence_number":3,"item_id":"apc_1","output_index":0,"delta":"+","obfuscation":"ws"}"###,
+        r###"{"type":"response.apply_patch_call_operation_diff.done","sequence_number":35,"item_id":"apc_1","output_index":0,"diff":"+## List\n+\n"}"###,
+        r###"{"type":"response.output_item.done","sequence_number":36,"output_index":0,"item":{"id":"apc_1","type":"apply_patch_call","status":"completed","call_id":"call_kA","operation":{"type":"create_file","diff":"+## List\n+\n","path":"list.md"}}}"###,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"custom_tool_call","id":"ct_1","call_id":"call_c","name":"apply_patch","input":""}}"#,
+        r#"{"type":"response.custom_tool_call_input.delta","item_id":"ct_1","output_index":1,"delta":"*** Begin"}"#,
+        r#"{"type":"response.custom_tool_call_input.done","item_id":"ct_1","output_index":1,"input":"*** Begin Patch\n"}"#,
+        r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"custom_tool_call","id":"ct_1","call_id":"call_c","name":"apply_patch","input":"*** Begin Patch\n","status":"completed"}}"#,
+        r#"{"type":"response.completed","response":{"error":null}}"#,
+    ]);
+    let call = |id: &str, name: &str, args: Value| Chunk::Call {
+        id: Some(id.to_owned()),
+        name: name.to_owned(),
+        args,
+        signature: None,
+    };
+    let operation = json!({ "type": "create_file", "diff": "+## List\n+\n", "path": "list.md" });
+    assert_eq!(
+        got,
+        [
+            call("call_kA", "apply_patch_call", operation),
+            call("call_c", "apply_patch", json!({ "input": "*** Begin Patch\n" })),
+            Chunk::Finish(Finish::Stop),
+        ]
+    );
+    assert!(finished);
 }

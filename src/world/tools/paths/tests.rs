@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         content::joined_text,
-        fs::{BoxFuture, Fs, FsError},
+        fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
         path::AbsPath,
         sandbox::ProtectedPaths,
         tool::{Access, Targets, ToolOutput},
@@ -166,6 +166,10 @@ impl Fs for Buffer {
 
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {
         Box::pin(async move { DiskFs.write(path, bytes).await })
+    }
+
+    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+        DiskFs.change(changes)
     }
 }
 

@@ -16,7 +16,7 @@ use super::{BackgroundProcesses, ENV, Shell, ShellParams};
 use crate::{
     base::{
         content::joined_text,
-        fs::{BoxFuture, Fs, FsError},
+        fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
         path::AbsPath,
         terminal::CommandReport,
         tool::{Access, Display, ToolOutput},
@@ -38,6 +38,10 @@ impl Fs for NoFs {
 
     fn write<'a>(&'a self, path: &'a AbsPath, _bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {
         Box::pin(async { Err(FsError::Denied(path.clone())) })
+    }
+
+    fn change(&self, _changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+        Box::pin(async { Err(FsError::Denied(AbsPath::new("/").unwrap()).into()) })
     }
 }
 

@@ -62,8 +62,12 @@ pub enum EndedCall<'a> {
 #[derive(Clone, Debug)]
 pub enum CallContent<'a> {
     Text(&'a str),
-    Diff { path: &'a AbsPath, before: Option<&'a str>, after: &'a str },
-    Terminal { text: &'a str, exit: Option<i32> },
+    /// Files, and their texts before and after.
+    Diffs(Vec<(&'a AbsPath, Option<&'a str>, &'a str)>),
+    Terminal {
+        text: &'a str,
+        exit: Option<i32>,
+    },
 }
 
 impl<'a> Call<'a> {
@@ -164,7 +168,7 @@ pub fn output_of(content: &[Part], error: Option<&ToolError>) -> String {
 fn call_content(it: &Display) -> CallContent<'_> {
     match it {
         Display::Text { text } => CallContent::Text(text),
-        Display::Diff { path, before, after } => CallContent::Diff { path, before: before.as_deref(), after },
+        Display::Diff { .. } | Display::Diffs { .. } => CallContent::Diffs(it.diffs()),
         Display::Terminal { text, exit } => CallContent::Terminal { text, exit: *exit },
     }
 }

@@ -153,13 +153,14 @@ fn write_call<'a>(exported: ExportedStory<'a>, it: &Call<'a>, mark: &str, out: &
     // An agent's story begins with what it was asked.
     let shows_args = agent.is_none_or(|it| it.story.is_none());
     // Of a refused call the log has only words for the model.
-    let shows_result = !it.is_refused() || matches!(it.content, Some(CallContent::Diff { .. }));
+    let shows_result = !it.is_refused() || matches!(it.content, Some(CallContent::Diffs(_)));
     match &it.content {
         _ if !shows_result => fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out),
-        Some(CallContent::Diff { path, before, after }) => {
-            let path = path.as_path();
-            line(out, format_args!("{}\n", span(&path.display().to_string())));
-            fence("diff", &story::unified_diff(*before, after), out);
+        Some(CallContent::Diffs(files)) => {
+            for (path, before, after) in files {
+                line(out, format_args!("{}\n", span(&path.to_string())));
+                fence("diff", &story::unified_diff(*before, after), out);
+            }
         }
         Some(CallContent::Terminal { text, .. }) => fence("", text, out),
         Some(CallContent::Text(text)) => write_result(it, shows_args, text, out),

@@ -318,8 +318,11 @@ impl<'a> StoryBuilder<'a> {
         let mut found = Vec::new();
         for place in self.calls.values().filter(|it| !it.is_counted) {
             let Some(StoryItem::Call(call)) = self.story.items.get(place.item) else { continue };
-            if let (EndedCall::Succeeded, Some(CallContent::Diff { path, before, after })) = (call.end, &call.content) {
-                found.push((path.as_path().to_owned(), place.turn, count_lines(*before, after)));
+            if let (EndedCall::Succeeded, Some(CallContent::Diffs(files))) = (call.end, &call.content) {
+                let count = |(path, before, after): &(&AbsPath, Option<&str>, &str)| {
+                    (path.as_path().to_owned(), place.turn, count_lines(*before, after))
+                };
+                found.extend(files.iter().map(count));
             }
         }
         for (path, turn, lines) in found {

@@ -1,10 +1,10 @@
 //! Items of an answer in OpenAI's Responses API, as far as they came: in pieces, whole at their end, or only with the answer.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use crate::{
-    base::model::Chunk,
+    base::{model::Chunk, patch::PATCH_OPERATION},
     world::models::{
         chunks,
         legal_names::LegalNames,
@@ -29,6 +29,10 @@ pub struct Item<'a> {
     name: Option<Str<'a>>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<Str<'a>>,
+    #[serde(borrow)]
+    operation: Option<&'a RawValue>,
     #[serde(borrow)]
     encrypted_content: Option<Str<'a>>,
     #[serde(borrow, default)]
@@ -61,6 +65,10 @@ impl Item<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ItemKind {
     Call,
+    /// Of a tool whose input is text of any form.
+    CustomCall,
+    /// The provider's own tool for what `apply_patch` does to one file.
+    PatchOperation,
     Message,
     Reasoning,
 }
@@ -69,10 +77,21 @@ impl ItemKind {
     pub fn of(item: &Item<'_>) -> Option<Self> {
         match &*item.kind.0 {
             "function_call" => Some(Self::Call),
+            "custom_tool_call" => Some(Self::CustomCall),
+            "apply_patch_call" => Some(Self::PatchOperation),
             "message" => Some(Self::Message),
             "reasoning" => Some(Self::Reasoning),
             _ => None,
         }
+    }
+
+    /// Whether it is a call whose pieces make a whole one. Half an operation looks like a whole one.
+    pub fn comes_in_pieces(&self) -> bool {
+        matches!(self, Self::Call | Self::CustomCall)
+    }
+
+    fn is_call(self) -> bool {
+        matches!(self, Self::Call | Self::CustomCall | Self::PatchOperation)
     }
 }
 
@@ -99,7 +118,8 @@ impl OpenItem {
     /// Takes what is known of a call. What its pieces said stays where nothing is.
     pub fn take_call(&mut self, item: Item<'_>) {
         let more = [(&mut self.call_id, owned(item.call_id)), (&mut self.name, owned(item.name))];
-        let arguments = item.arguments.map(raw_text).unwrap_or_default();
+        let arguments = item.arguments.map(raw_text).or(item.input.map(|it| it.0.into_owned()));
+        let arguments = arguments.or(item.operation.map(|it| it.get().to_owned())).unwrap_or_default();
         let more = more.into_iter().chain([(&mut self.arguments, arguments)]);
         for (field, it) in more.filter(|(_, it)| !it.is_empty()) {
             *field = it;
@@ -112,7 +132,7 @@ impl OpenItem {
             return Vec::new();
         }
         match self.kind {
-            ItemKind::Call => {
+            ItemKind::Call | ItemKind::CustomCall | ItemKind::PatchOperation => {
                 self.take_call(item);
                 vec![self.call(names)]
             }
@@ -129,7 +149,21 @@ impl OpenItem {
 
     fn call(&mut self, names: &LegalNames) -> Chunk {
         self.has_ended = true;
-        chunks::call(names, self.call_id.clone(), self.name.clone(), &std::mem::take(&mut self.arguments))
+        let (id, name, text) = (self.call_id.clone(), self.name.clone(), std::mem::take(&mut self.arguments));
+        match self.kind {
+            ItemKind::CustomCall => chunks::call_with(names, id, name, json!({ "input": text })),
+            ItemKind::PatchOperation => chunks::call(names, id, PATCH_OPERATION.to_owned(), &text),
+            _ => chunks::call(names, id, name, &text),
+        }
+    }
+
+    /// Whether its pieces are all that there is to say. A patch that was cut off is refused by its tool.
+    fn is_whole(&self) -> bool {
+        match self.kind {
+            ItemKind::Call => !self.name.is_empty() && whole_arguments(&self.arguments).is_some(),
+            ItemKind::CustomCall => !self.name.is_empty() && !self.arguments.is_empty(),
+            _ => false,
+        }
     }
 }
 
@@ -167,8 +201,8 @@ impl OpenItems {
 
     /// Passes on calls that did not end, if all of them are whole.
     pub fn end_calls(&mut self, names: &LegalNames, out: &mut Vec<Chunk>) -> bool {
-        let mut open: Vec<_> = self.0.iter_mut().filter(|it| it.kind == ItemKind::Call && !it.has_ended).collect();
-        let are_whole = open.iter().all(|it| !it.name.is_empty() && whole_arguments(&it.arguments).is_some());
+        let mut open: Vec<_> = self.0.iter_mut().filter(|it| it.kind.is_call() && !it.has_ended).collect();
+        let are_whole = open.iter().all(|it| it.is_whole());
         if are_whole {
             out.extend(open.iter_mut().map(|it| it.call(names)));
         }
@@ -193,7 +227,7 @@ impl LateItems<'_> {
         self.seen.push(kind);
         let call_id = item.call_id.as_ref().map_or("", |it| &it.0);
         let known = self.items.0.get_mut(..self.n_known).unwrap_or_default();
-        let same_call = |it: &OpenItem| kind == ItemKind::Call && !call_id.is_empty() && it.call_id == call_id;
+        let same_call = |it: &OpenItem| kind.is_call() && !call_id.is_empty() && it.call_id == call_id;
         let by_id = known.iter().position(same_call);
         let by_order = || known.iter().enumerate().filter(|(_, it)| it.kind == kind).nth(nth).map(|it| it.0);
         match by_id.or_else(by_order).and_then(|at| known.get_mut(at)) {

@@ -22,22 +22,7 @@ const MAX_OPEN_DIFF: usize = 300;
 pub fn write_call(it: &Call<'_>, is_away: bool, cwd: &AbsPath, out: &mut String) {
     let away = if is_away { " away" } else { "" };
     match &it.content {
-        Some(CallContent::Diff { path, before, after }) => {
-            let path = path.as_path().strip_prefix(cwd.as_path()).unwrap_or(path.as_path()).display().to_string();
-            let diff = diff(*before, after, &path);
-            let open = if diff.n_lines > MAX_OPEN_DIFF { "" } else { " open" };
-            put(out, format_args!("<details class=\"call edit{away}\"{open}>\n<summary>"));
-            let (added, removed) = (diff.added, diff.removed);
-            let count = match added + removed {
-                0 => "unchanged".to_owned(),
-                _ => format!("<span class=\"plus\">+{added}</span> <span class=\"minus\">−{removed}</span>"),
-            };
-            write_heading(it, &path, &count, out);
-            out.push_str("</summary>\n");
-            out.push_str(&diff.html);
-            write_failure(it, out);
-            out.push_str("</details>\n");
-        }
+        Some(CallContent::Diffs(files)) => files.iter().for_each(|file| write_diff(it, file, (away, cwd), out)),
         _ if it.kind == ToolKind::Execute || is_failed(it) => {
             put(out, format_args!("<div class=\"call{away}\">\n<p class=\"head\">"));
             write_heading(it, it.about(), "", out);
@@ -61,6 +46,28 @@ pub fn write_call(it: &Call<'_>, is_away: bool, cwd: &AbsPath, out: &mut String)
             out.push_str("</details>\n");
         }
     }
+}
+
+fn write_diff(
+    it: &Call<'_>,
+    (path, before, after): &(&AbsPath, Option<&str>, &str),
+    (away, cwd): (&str, &AbsPath),
+    out: &mut String,
+) {
+    let path = path.as_path().strip_prefix(cwd.as_path()).unwrap_or(path.as_path()).display().to_string();
+    let diff = diff(*before, after, &path);
+    let open = if diff.n_lines > MAX_OPEN_DIFF { "" } else { " open" };
+    put(out, format_args!("<details class=\"call edit{away}\"{open}>\n<summary>"));
+    let (added, removed) = (diff.added, diff.removed);
+    let count = match added + removed {
+        0 => "unchanged".to_owned(),
+        _ => format!("<span class=\"plus\">+{added}</span> <span class=\"minus\">−{removed}</span>"),
+    };
+    write_heading(it, &path, &count, out);
+    out.push_str("</summary>\n");
+    out.push_str(&diff.html);
+    write_failure(it, out);
+    out.push_str("</details>\n");
 }
 
 fn is_failed(it: &Call<'_>) -> bool {
