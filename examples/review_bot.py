@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reviews a change for a CI job: a git diff in, findings as JSON out. The model can read the folder, and nothing else.
 
-    git diff origin/main... | review_bot.py -m gemini-2.5-flash > review.json
-    review_bot.py --range origin/main...HEAD -m gemini-2.5-flash > review.json
+    git diff origin/main... | review_bot.py -m gemini-3.8-flash > review.json
+    review_bot.py --range origin/main...HEAD -m gemini-3.8-flash > review.json
 
 What it does not know goes to `castor acp`. `--schema` prints the schema of the output.
 Exit codes: 0 nothing found that fails the job, 1 a finding that does, 2 a wrong call, 3 no review.

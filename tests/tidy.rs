@@ -17,6 +17,8 @@ mod docs;
 mod findable;
 #[path = "tidy/handlers.rs"]
 mod handlers;
+#[path = "tidy/models.rs"]
+mod models;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/pages.rs"]

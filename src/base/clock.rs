@@ -1,6 +1,6 @@
 //! Clock and random numbers as one value that callers pass in: pure rooms never ask the machine.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 /// The instant of a step, with the seed from which its ids and jitter derive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +21,14 @@ impl Now {
         z ^ (z >> 31)
     }
 
-    /// The day in UTC, as in `2026-01-31`.
+    /// The day in UTC.
+    pub fn day(&self) -> Date {
+        day(self.unix_ms)
+    }
+
+    /// The same, as in `2026-01-31`.
     pub fn date(&self) -> String {
-        let stamp = Timestamp::from_millisecond(self.unix_ms.cast_signed()).unwrap_or_default();
-        stamp.to_zoned(TimeZone::UTC).date().to_string()
+        self.day().to_string()
     }
 
     /// Dice for another step. Not the old seed and a constant: `dice` adds one too, and numbers would come again.
@@ -36,6 +40,12 @@ impl Now {
     pub fn id(&self, prefix: &str, n: u64) -> String {
         format!("{prefix}{:012x}", self.random(n) & 0xffff_ffff_ffff)
     }
+}
+
+/// The day in UTC.
+pub fn day(unix_ms: u64) -> Date {
+    let stamp = Timestamp::from_millisecond(unix_ms.cast_signed()).unwrap_or_default();
+    stamp.to_zoned(TimeZone::UTC).date()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Model table: dated rows of what is known of models. One file comes with castor; the user may have a newer one.
 
+mod fitting;
 pub mod name_pattern;
 pub mod parameter;
 pub mod row;
@@ -62,9 +63,6 @@ pub struct AliasRow {
     /// The models that an old name once stood for.
     #[serde(default)]
     pub was: Vec<String>,
-    /// Whether the user can choose it as a model.
-    #[serde(default)]
-    pub on_offer: bool,
 }
 
 /// Names or models.
@@ -124,7 +122,25 @@ impl ModelTable {
             return Some("there is no [[model]] in it".to_owned());
         }
         let stray = self.rows.iter().find(|it| !self.families.contains_key(&it.family));
-        stray.map(|it| format!("model {}: there is no family {:?}", it.id.as_str(), it.family))
+        if let Some(it) = stray {
+            return Some(format!("model {}: there is no family {:?}", it.id.as_str(), it.family));
+        }
+        let of_aliases = self.aliases.iter().flat_map(|it| {
+            let auto = it.auto.iter().flat_map(|it| [&it.pro, &it.flash]);
+            it.model.iter().chain(auto)
+        });
+        let mut leads_to = [&self.default].into_iter().chain(&self.offered).chain(of_aliases);
+        leads_to.find_map(|it| self.fault_of_target(it))
+    }
+
+    /// What castor itself leads to is known, and served at least when the table is made.
+    fn fault_of_target(&self, model: &str) -> Option<String> {
+        if self.alias(model).is_some() {
+            return None;
+        }
+        let Some(row) = self.row(model) else { return Some(format!("it leads to {model:?}, which no row knows")) };
+        let on = row.life.retires.filter(|it| *it <= self.date())?;
+        Some(format!("it leads to {model}, which is switched off on {on}, before its own date {}", self.date()))
     }
 
     /// The day on which its rows were read.
@@ -160,6 +176,10 @@ impl ModelTable {
         }
     }
 
+    pub fn alias(&self, name: &str) -> Option<&AliasRow> {
+        self.aliases.iter().find(|it| it.name == name)
+    }
+
     /// How the model may be told how much to think.
     pub fn thinking(&self, model: &str) -> Option<&ThinkingRange> {
         self.row(model).map(|it| &it.thinking)
@@ -175,6 +195,11 @@ impl ModelTable {
             }
         }
         res
+    }
+
+    /// The default before it moves to a successor.
+    pub fn first_default(&self) -> &str {
+        &self.default
     }
 
     /// The model where nobody names one.

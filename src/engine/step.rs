@@ -86,6 +86,8 @@ pub enum Input {
     },
     /// The trust question that the next turn asks, or its notice.
     TrustPrompt(TrustPrompt),
+    /// A notice for the user, now.
+    Announce(String),
     /// A notice for user and model at the start of the next turn.
     Notice(String),
     /// A resource of a server that the session has read is another one now.
@@ -388,6 +390,8 @@ pub enum Effect {
     UpdateHealth { model: String, outage: Option<Outage> },
     /// A model does not take this parameter: later sessions leave it out, for a week. Not answered.
     RememberRefusal { model: String, parameter: Parameter },
+    /// Says something, unless it was said under this subject before, in whatever session. Answered by `Announce`, or not.
+    SayOnce { subject: String, text: String },
     /// Changes values that sessions share, all or none. Answered by `StateSaved`. No change: reads them.
     SaveState { user: String, delta: StateDelta },
     /// The one answer to `EvaluatePolicy`; an error: there is no such tool, or it does not take the arguments.

@@ -114,7 +114,7 @@ fn with_helper(url: &str, settings: &Value) -> (Sandbox, Client, String) {
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), url.to_owned()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
-    sandbox.args.extend(["--model", "gemini-2.5-pro"].map(Into::into));
+    sandbox.args.extend(["--model", "gemini-4-hydrogen"].map(Into::into));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -137,8 +137,8 @@ fn model(asked: &Asked) -> &str {
 fn model_that_is_out_for_a_sub_agent_is_out_for_all_sessions() {
     let server = ModelServer::answering(|asked| {
         Some(match (is_of_helper(asked), model(asked)) {
-            (false, "gemini-2.5-pro") => invoke(),
-            (true, "gemini-2.5-pro") => {
+            (false, "gemini-4-hydrogen") => invoke(),
+            (true, "gemini-4-hydrogen") => {
                 let details = json!([{ "@type": "x", "retryDelay": "3600s" }]);
                 let status = json!({ "code": 429, "message": "Daily limit.", "status": "RESOURCE_EXHAUSTED", "details": details });
                 answers("429 Too Many Requests", &json!({ "error": status }).to_string())
@@ -147,7 +147,7 @@ fn model_that_is_out_for_a_sub_agent_is_out_for_all_sessions() {
             (false, _) => says("Done."),
         })
     });
-    let fallback = json!({ "models": ["gemini-2.5-flash"], "action": "silent" });
+    let fallback = json!({ "models": ["gemini-3.8-flash"], "action": "silent" });
     let (sandbox, mut client, session) = with_helper(&server.url, &json!({ "model": { "fallback": fallback } }));
     let prompt = |session: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
     client.request_as(json!("p"), "session/prompt", prompt(&session));
@@ -157,7 +157,7 @@ fn model_that_is_out_for_a_sub_agent_is_out_for_all_sessions() {
     assert_eq!(client.result("session/prompt", prompt(&other)).unwrap()["stopReason"], "end_turn");
     let asked = server.asked();
     let models: Vec<(bool, &str)> = asked.iter().map(|it| (is_of_helper(it), model(it))).collect();
-    let (pro, flash) = ("gemini-2.5-pro", "gemini-2.5-flash");
+    let (pro, flash) = ("gemini-4-hydrogen", "gemini-3.8-flash");
     assert_eq!(models, [(false, pro), (true, pro), (true, flash), (false, flash)]);
     client.notify("session/cancel", json!({ "sessionId": session }));
     while client.next().unwrap().expect("the agent ended")["id"] != "p" {}
@@ -206,12 +206,12 @@ fn agents_know_their_model_version_and_day() {
         })
     });
     let mut sandbox = Sandbox::new();
-    let keys = "name: helper\ndescription: Helps.\nmodel: gemini-2.5-flash";
+    let keys = "name: helper\ndescription: Helps.\nmodel: gemini-3.8-flash";
     let text = "You are the helper. ${cliVersion} with ${activeModel} on ${today}.";
     sandbox.write("home/.castor/agents/helper.md", &format!("---\n{keys}\n---\n{text}"));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
-    sandbox.args.extend(["--model", "gemini-2.5-pro"].map(Into::into));
+    sandbox.args.extend(["--model", "gemini-4-hydrogen"].map(Into::into));
     let before = today();
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
@@ -220,7 +220,7 @@ fn agents_know_their_model_version_and_day() {
     assert_eq!(client.result("session/prompt", params).unwrap()["stopReason"], "end_turn");
     let days = [before, today()];
     let asked = server.asked();
-    let (pro, flash) = ("gemini-2.5-pro", "gemini-2.5-flash");
+    let (pro, flash) = ("gemini-4-hydrogen", "gemini-3.8-flash");
     assert_eq!(asked.iter().map(model).collect::<Vec<_>>(), [pro, flash, pro]);
     let of_agent = |day: &str| format!("{} with {flash} on {day}.", env!("CARGO_PKG_VERSION"));
     let of_session = |day: &str| format!("- This session began on {day}\\n");

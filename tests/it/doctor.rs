@@ -39,7 +39,7 @@ fn used() -> Sandbox {
     let servers =
         json!({"files": {"command": "mcp-files", "args": ["--token", "canary-arg"], "env": {"KEY": "canary-env"}}});
     let excluded = json!({"excluded": ["files"]});
-    let settings = json!({"model": {"name": "gemini-2.5-pro"}, "mcp": excluded, "mcpServers": servers, "tols": {}});
+    let settings = json!({"model": {"name": "gemini-4-hydrogen"}, "mcp": excluded, "mcpServers": servers, "tols": {}});
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     fs::set_permissions(sandbox.home().join(".castor"), fs::Permissions::from_mode(0o700)).unwrap();
     sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
@@ -68,7 +68,7 @@ fn all_is_well() {
     assert!(it["settings"]["files"][0].as_str().unwrap().ends_with("settings.json (user)"), "{it:#}");
     let values = &it["settings"]["values"];
     let model = values.as_array().unwrap().iter().find(|it| it["key"] == "model.name").unwrap();
-    assert_eq!(model["value"], "gemini-2.5-pro");
+    assert_eq!(model["value"], "gemini-4-hydrogen");
     assert!(model["source"].as_str().unwrap().ends_with("settings.json (user)"), "{model}");
     assert!(it["settings"]["warnings"].to_string().contains("tols"), "{it:#}");
     assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
@@ -93,8 +93,12 @@ fn all_is_well() {
     let (code, short) = doctor(&mut sandbox, &[]);
     assert!(code == Some(0) && short.ends_with("\nAll is well.\n") && !(text + &short).contains("canary"), "{short}");
     let rows: Vec<&str> = short.lines().map(|it| it.split_whitespace().next().unwrap_or_default()).collect();
-    assert_eq!(rows, ["castor", "handshake", "model", "sandbox", "folder", "warning", "`castor", "All"], "{short}");
-    assert!(short.contains("gemini-2.5-pro (GOOGLE_GEMINI_BASE_URL) answers"), "{short}");
+    assert_eq!(
+        rows,
+        ["castor", "handshake", "model", "models", "sandbox", "folder", "warning", "`castor", "All"],
+        "{short}"
+    );
+    assert!(short.contains("gemini-4-hydrogen (GOOGLE_GEMINI_BASE_URL) answers"), "{short}");
     let sessions = fs::read_dir(sandbox.home().join(".castor/sessions")).unwrap();
     let logs = sessions.filter(|it| it.as_ref().unwrap().path().extension().is_some_and(|it| it == "jsonl"));
     assert_eq!(logs.count(), 1, "its own session is gone");
@@ -153,7 +157,7 @@ fn the_key_of_the_configured_model() {
 #[test]
 fn servers_that_do_not_start_are_named() {
     let mut sandbox = used();
-    let settings = json!({"model": {"name": "gemini-2.5-pro"},
+    let settings = json!({"model": {"name": "gemini-4-hydrogen"},
         "mcpServers": {"files": {"command": "mcp-files", "args": ["canary-arg"]}, "ends": {"command": "false"}}});
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     let (code, text) = doctor(&mut sandbox, &[]);

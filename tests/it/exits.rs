@@ -154,7 +154,7 @@ fn unknown_command() {
 #[test]
 fn a_sign_in_of_the_wrong_kind_in_json() {
     let settings = r#"{"security": {"auth": {"enforcedType": "vertex-ai"}}}"#;
-    let mut case = Case { args: &["-o", "json", "--model", "gemini-2.5-flash"], settings, ..Case::answers(&[]) };
+    let mut case = Case { args: &["-o", "json", "--model", "gemini-3.8-flash"], settings, ..Case::answers(&[]) };
     case.sandbox.env.push(("GEMINI_API_KEY".into(), "canary".into()));
     let Output { status, stdout, stderr } = case.command().output().unwrap();
     let [out, said] = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
@@ -171,7 +171,7 @@ fn a_sign_in_of_the_wrong_kind_in_json() {
 /// A program that reads events learns from the last of them how the run failed.
 #[test]
 fn events_of_a_run_that_does_not_begin() {
-    let mut case = Case { args: &["-o", "events", "--model", "gemini-2.5-flash"], ..Case::answers(&[]) };
+    let mut case = Case { args: &["-o", "events", "--model", "gemini-3.8-flash"], ..Case::answers(&[]) };
     case.sandbox.env.clear();
     let Output { status, stdout, stderr } = case.command().output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
@@ -240,14 +240,14 @@ fn broken_off() {
 
 #[test]
 fn not_signed_in() {
-    check(Case { args: &["--model", "gemini-2.5-pro"], ..Case::answers(&[]) }, 41, "castor auth login");
+    check(Case { args: &["--model", "gemini-4-hydrogen"], ..Case::answers(&[]) }, 41, "castor auth login");
 }
 
 /// One line, with a command that fits: fallback models without a key are no news then.
 #[test]
 fn a_missing_key_takes_one_line() {
     let mut sandbox = Sandbox::new();
-    sandbox.args = ["run", "-m", "gemini-2.5-flash", "hi"].map(Into::into).to_vec();
+    sandbox.args = ["run", "-m", "gemini-3.8-flash", "hi"].map(Into::into).to_vec();
     let Output { status, stderr, .. } = sandbox.command().stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
     let expected = "castor: No API key for Gemini. Run `castor auth login` (free key: \
@@ -293,7 +293,7 @@ fn chosen_and_not_there() {
         ("{}", &[vertex, ("GOOGLE_CLOUD_PROJECT", "p")], &[], 41, "GOOGLE_CLOUD_LOCATION is not set"),
         ("{}", &[], &["--model", "openai/"], 52, "\"openai/\" names no model: write openai/NAME"),
         (r#"{"model": {"name": "ollama/ "}}"#, &[], &[], 52, "names no model"),
-        (r#"{"model": {"name": "gemini-2.5-pro"}}"#, &[], &[], 41, "castor auth login"),
+        (r#"{"model": {"name": "gemini-4-hydrogen"}}"#, &[], &[], 41, "castor auth login"),
     ] {
         let mut case = Case { settings, args, ..Case::answers(&[]) };
         case.sandbox.env.extend(env.iter().map(|(name, value)| ((*name).into(), (*value).into())));

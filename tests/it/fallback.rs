@@ -58,7 +58,7 @@ impl Agent {
         let settings = json!({"model": {"fallback": fallback}, "providers": {"other": provider}});
         sandbox.write("home/.castor/settings.json", &settings.to_string());
         sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), gemini.url.clone()));
-        sandbox.args.extend(["--model", "gemini-2.5-pro"].map(Into::into));
+        sandbox.args.extend(["--model", "gemini-4-hydrogen"].map(Into::into));
         let mut client = Client::start(&sandbox);
         client.initialize(capabilities).unwrap();
         let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -125,7 +125,7 @@ fn for_this_turn_with_parameters_and_tools_of_the_other_model() {
     ];
     assert_eq!(options, expected);
     let question = asked.to_string();
-    assert!(["gemini-2.5-pro", "Daily limit.", "60 min"].iter().all(|it| question.contains(it)), "{question}");
+    assert!(["gemini-4-hydrogen", "Daily limit.", "60 min"].iter().all(|it| question.contains(it)), "{question}");
     assert_eq!(
         (told.text("agent_message_chunk").as_str(), &told.answer["result"]["stopReason"]),
         ("Claude.", &json!("end_turn"))
@@ -145,7 +145,7 @@ fn for_this_turn_with_parameters_and_tools_of_the_other_model() {
     let log = agent.sandbox.home().join(".castor");
     let log = logged(&log);
     assert!(log.contains("\"decision\":\"ask\"") && log.contains("\"intent\":\"retry_once\""), "{log}");
-    assert!(log.contains("in place of gemini-2.5-pro, in this turn"), "{log}");
+    assert!(log.contains("in place of gemini-4-hydrogen, in this turn"), "{log}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn for_the_session_and_back() {
     assert!(chosen.to_string().contains(r#""currentValue":"other/claude""#), "{chosen}");
     agent.prompt(nobody);
     assert_eq!(agent.n_asked(), (1, 2));
-    let params = json!({"sessionId": agent.session, "configId": "model", "value": "gemini-2.5-pro"});
+    let params = json!({"sessionId": agent.session, "configId": "model", "value": "gemini-4-hydrogen"});
     agent.client.result("session/set_config_option", params).unwrap();
     assert_eq!(agent.prompt(nobody).text("agent_message_chunk"), "Gemini.");
 }
@@ -191,13 +191,13 @@ fn silently_but_announced_and_other_sessions_know() {
     let mut agent = Agent::start(vec![spent()], vec![stream(CLAUDE), stream(CLAUDE)], "silent", &json!({}));
     let told = agent.prompt(nobody);
     let notice = told.text("agent_thought_chunk");
-    let parts = ["gemini-2.5-pro", "Daily limit.", "other/claude"];
+    let parts = ["gemini-4-hydrogen", "Daily limit.", "other/claude"];
     assert!(parts.iter().all(|it| notice.contains(it)), "{notice}");
     assert_eq!(told.text("agent_message_chunk"), "Claude.");
     let params = json!({"sessionId": agent.session, "prompt": [{"type": "text", "text": "/model why"}]});
     let (_, said) = agent.client.call("session/prompt", params).unwrap();
     let why = json!(said).to_string();
-    let parts = ["`gemini-2.5-pro`", "`other/claude`", "in place of gemini-2.5-pro", "Daily limit."];
+    let parts = ["`gemini-4-hydrogen`", "`other/claude`", "in place of gemini-4-hydrogen", "Daily limit."];
     assert!(parts.iter().all(|it| why.contains(it)), "{why}");
     let other = agent.client.new_session(&agent.sandbox.workspace()).unwrap();
     let told = agent.prompt_in(&other, nobody);
@@ -212,7 +212,7 @@ fn each_kind_of_failure_by_its_policy() {
     let refused = answers("400 Bad Request", r#"{"error": {"code": 400, "message": "Not like this."}}"#);
     let fallback = json!({"models": ["other/claude"], "policies": {
         "*": {"actions": {"transient": "silent", "unknown": "silent"}},
-        "gemini-2.5-pro": {"actions": {"terminal": "prompt"}, "maxAttempts": 1,
+        "gemini-4-hydrogen": {"actions": {"terminal": "prompt"}, "maxAttempts": 1,
             "stateTransitions": {"terminal": "sticky_retry"}},
         "odd": {"actions": {"quota": "silent"}},
     }});
@@ -241,7 +241,10 @@ fn a_long_rate_limit_is_called_one() {
     let mut agent = Agent::start(vec![slow.clone()], vec![stream(CLAUDE)], "silent", &json!({}));
     let told = agent.prompt(nobody);
     let notice = told.text("agent_thought_chunk");
-    assert!(notice.contains("The rate limit of gemini-2.5-pro is reached and lifts in 20 min: Slow down."), "{notice}");
+    assert!(
+        notice.contains("The rate limit of gemini-4-hydrogen is reached and lifts in 20 min: Slow down."),
+        "{notice}"
+    );
     assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (1, 1)));
     let headless = json!({"_meta": {"castor": {"interactive": false}}});
     let mut agent = Agent::start(vec![slow], Vec::new(), "ask", &headless);

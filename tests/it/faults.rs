@@ -131,7 +131,7 @@ impl Agent {
             _ => sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), url)),
         }
         // The last one of its chain: nobody takes over.
-        let model = if is_gemini { "gemini-2.5-flash-lite" } else { "local/m" };
+        let model = if is_gemini { "gemini-3.5-flash-lite" } else { "local/m" };
         sandbox.args.extend(["--model", model].map(Into::into));
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();

@@ -46,7 +46,7 @@ impl Setup {
         let mut sandbox = Sandbox::new();
         sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), base));
         // The last one of its chain: nobody takes over.
-        sandbox.args.extend(["--model", "gemini-2.5-flash-lite"].map(Into::into));
+        sandbox.args.extend(["--model", "gemini-3.5-flash-lite"].map(Into::into));
         sandbox.write("home/.castor/settings.json", &settings.to_string());
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
@@ -266,7 +266,7 @@ fn rate_limit_is_reported_and_waited_out() {
     assert_eq!(answer["result"]["stopReason"], "end_turn");
     // Said before it is tried again: model, cause, and when that is.
     let first = texts.split('|').next().unwrap();
-    let parts = ["rate limit", "gemini-2.5-flash-lite", "Slow down.", "Trying again in 0.1 s"];
+    let parts = ["rate limit", "gemini-3.5-flash-lite", "Slow down.", "Trying again in 0.1 s"];
     assert!(parts.iter().all(|it| first.contains(it)) && texts.ends_with("|here"), "{texts}");
 }
 

@@ -79,6 +79,7 @@ mod remote_server;
 mod repositories;
 mod reread;
 mod resume;
+mod retirement;
 mod rewind;
 #[cfg(target_os = "linux")]
 mod rights;

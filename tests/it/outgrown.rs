@@ -170,7 +170,7 @@ fn start(dialect: &Dialect, server: &ModelServer, settings: Value) -> Sandbox {
     let mut sandbox = Sandbox::new();
     let mut settings = settings;
     let model = match dialect.kind {
-        None => "gemini-2.5-flash-lite",
+        None => "gemini-3.5-flash-lite",
         Some(kind) => {
             settings["providers"] = json!({"local": {"type": kind, "baseUrl": format!("{}/v1", server.url)}});
             "local/m1"

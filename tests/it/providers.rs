@@ -264,7 +264,7 @@ fn unknown_provider_is_reported() {
     assert!(message.starts_with(r#"There is no provider "nowhere": known are openai, "#), "{answer}");
     assert_eq!(answer["error"]["data"]["kind"], "config", "{answer}");
     // Gemini's own names have a slash, too; here there is only no key.
-    let (sandbox, mut client) = agent(&json!({}), "models/gemini-2.5-pro");
+    let (sandbox, mut client) = agent(&json!({}), "models/gemini-4-hydrogen");
     let (answer, _) = client.call("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
     assert_eq!(answer["error"]["data"]["kind"], "auth", "{answer}");
 }
@@ -295,7 +295,7 @@ fn models_are_listed_only_on_request() {
     let named = |value: &str| offered.iter().find(|it| it["value"] == value).map(|it| it["name"].clone());
     assert_eq!(named("local/m2"), Some(json!("Two")));
     assert_eq!(named("local/m3"), Some(json!("Three")));
-    assert!(named("local/m0").is_some() && named("gemini-2.5-pro").is_some());
+    assert!(named("local/m0").is_some() && named("gemini-4-hydrogen").is_some());
     assert_eq!(server.asked().len(), 1, "no session asks for a list");
     let (_, updates) = prompt(&mut client, opened["sessionId"].as_str().unwrap());
     assert!(updates.iter().any(|it| it.to_string().contains(r#""size":5000"#)), "{updates:?}");

@@ -82,7 +82,7 @@ impl Expected {
 fn start(dialect: &Dialect, server: &ModelServer) -> (Sandbox, Client, String) {
     let mut sandbox = Sandbox::new();
     let model = match dialect.kind {
-        None => "gemini-2.5-flash-lite",
+        None => "gemini-3.5-flash-lite",
         Some(kind) => {
             let provider = json!({"type": kind, "baseUrl": format!("{}/v1", server.url)});
             sandbox.write("home/.castor/settings.json", &json!({"providers": {"p": provider}}).to_string());

@@ -105,7 +105,7 @@ fn a_session_that_goes_on_keeps_its_model() {
     let mut bed = Bed::new(&["One.", "Two.", "Three."], &[]);
     let session = bed.session();
     bed.with_gemini();
-    bed.sandbox.env.push(("GEMINI_MODEL".into(), "gemini-2.5-pro".into()));
+    bed.sandbox.env.push(("GEMINI_MODEL".into(), "gemini-4-hydrogen".into()));
     for method in ["session/load", "session/resume"] {
         let before = bed.log(&session);
         let mut client = bed.agent(None);
@@ -177,11 +177,11 @@ fn model_flag_wins_and_is_reported() {
     let session = bed.session();
     bed.with_gemini();
     let before = bed.log(&session);
-    let mut client = bed.agent(Some("gemini-2.5-pro"));
+    let mut client = bed.agent(Some("gemini-4-hydrogen"));
     let (opened, _) = client.call("session/load", bed.place(&session)).unwrap();
-    assert_eq!((model_of(&opened), bed.log(&session)), (&json!("gemini-2.5-pro"), before));
+    assert_eq!((model_of(&opened), bed.log(&session)), (&json!("gemini-4-hydrogen"), before));
     let (_, told) = prompt(&mut client, &session, "and now?");
-    let words = "resumes with the model gemini-2.5-pro, as castor was started with it; before, it was mine/good.";
+    let words = "resumes with the model gemini-4-hydrogen, as castor was started with it; before, it was mine/good.";
     assert!(told.contains("\"notice\"") && told.contains(words), "{told}");
     assert_eq!(bed.n_asked(), (1, 1));
     // What is chosen after that holds, also where the same process loads the session again.
@@ -193,7 +193,7 @@ fn model_flag_wins_and_is_reported() {
     client.end().unwrap();
     assert_eq!(bed.n_asked(), (2, 1));
     let shown = String::from_utf8(bed.castor(&["sessions", "show", &session]).stdout).unwrap();
-    assert!(shown.contains("model    mine/good\n") && shown.contains("- Model: gemini-2.5-pro"), "{shown}");
+    assert!(shown.contains("model    mine/good\n") && shown.contains("- Model: gemini-4-hydrogen"), "{shown}");
 }
 
 /// By the short id of the list, by `-c`, and never with a prompt in the place of an id.
@@ -236,9 +236,9 @@ fn castor_run_goes_on_with_the_model_of_the_session() {
     assert_eq!((code, said.trim()), (Some(41), ""), "{why}");
     assert!(why.contains("set MY_KEY") && !why.contains("demo"), "{why}");
     bed.with_gemini();
-    let (code, said, why) = run(&bed, &["-r", "latest", "-m", "gemini-2.5-pro", "and now?"]);
+    let (code, said, why) = run(&bed, &["-r", "latest", "-m", "gemini-4-hydrogen", "and now?"]);
     assert_eq!((code, said.trim()), (Some(0), "Three."), "{why}");
-    assert!(why.contains("resumes with the model gemini-2.5-pro"), "{why}");
+    assert!(why.contains("resumes with the model gemini-4-hydrogen"), "{why}");
     assert_eq!(bed.n_asked(), (2, 1));
 }
 
@@ -265,8 +265,8 @@ fn castor_run_continues_with_another_model() {
         (String::from_utf8(it.stdout).unwrap().trim().to_owned(), String::from_utf8(it.stderr).unwrap())
     };
     assert_eq!(run(&["-m", "mine/good", "my private matter"]).0, "One.");
-    let (said, told) = run(&["-c", "-m", "gemini-2.5-pro", "and now?"]);
-    let words = "resumes with the model gemini-2.5-pro, as castor was started with it; before, it was mine/good.";
+    let (said, told) = run(&["-c", "-m", "gemini-4-hydrogen", "and now?"]);
+    let words = "resumes with the model gemini-4-hydrogen, as castor was started with it; before, it was mine/good.";
     assert!(said == "Two." && told.contains(words), "{said}\n{told}");
     let (said, told) = run(&["-c", "and then?"]);
     assert!(said == "Three." && !told.contains("resumes with"), "{said}\n{told}");

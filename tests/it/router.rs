@@ -51,9 +51,9 @@ fn body(server: &ModelServer, at: usize) -> Value {
 /// The classifier answers in a given JSON shape.
 #[test]
 fn router_picks_a_model_by_difficulty() {
-    const SMALL: &str = "gemini-3.1-flash-lite";
-    const FLASH: &str = "gemini-3-flash-preview";
-    const PRO: &str = "gemini-3-pro-preview";
+    const SMALL: &str = "gemini-3.5-flash-lite";
+    const FLASH: &str = "gemini-3.8-flash";
+    const PRO: &str = "gemini-4-argon";
     let busy = answers("500 Internal Server Error", r#"{"error": {"code": 500, "message": "Not now."}}"#);
     let server = ModelServer::start(vec![
         score(20),
@@ -102,7 +102,7 @@ fn router_picks_a_model_by_difficulty() {
     assert_eq!(asked(&server)[7..], [FLASH], "who chose a model is not judged");
     prompt(&mut client, &session, "/model auto-gemini-2.5");
     prompt(&mut client, &session, "again");
-    assert_eq!(asked(&server)[8..], [SMALL, "gemini-2.5-pro"]);
+    assert_eq!(asked(&server)[8..], [SMALL, "gemini-4-hydrogen"]);
     assert!(body(&server, 8)["generationConfig"]["responseJsonSchema"].to_string().contains("model_choice"));
     let why = prompt(&mut client, &session, "/model why");
     assert!(why.contains("the default of auto-gemini-2.5: the classifier answered no JSON object"), "{why}");
@@ -190,7 +190,7 @@ fn auto_model_falls_back_without_asking() {
     let (_sandbox, mut client, session) = agent(&json!({}), &server, "auto");
     assert!(prompt(&mut client, &session, "one").contains("Flash."));
     assert!(prompt(&mut client, &session, "two").contains("Pro again."));
-    let [pro, flash, small] = ["gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-3.1-flash-lite"];
+    let [pro, flash, small] = ["gemini-4-argon", "gemini-3.8-flash", "gemini-3.5-flash-lite"];
     assert_eq!(asked(&server), [small, pro, pro, pro, flash, small, pro]);
 }
 
@@ -205,11 +205,11 @@ fn a_judge_that_is_out_is_out_for_all_sessions() {
     assert!(prompt(&mut client, &second, "two").contains("Two."));
     let third = client.new_session(&sandbox.workspace()).unwrap();
     assert!(prompt(&mut client, &third, "three").contains("Three."));
-    let pro = "gemini-3-pro-preview";
-    assert_eq!(asked(&server), ["gemini-3.1-flash-lite", pro, pro, pro]);
+    let pro = "gemini-4-argon";
+    assert_eq!(asked(&server), ["gemini-3.5-flash-lite", pro, pro, pro]);
     for session in [second, third] {
         let why = prompt(&mut client, &session, "/model why");
-        assert!(why.contains("gemini-3.1-flash-lite is known not to answer now"), "{why}");
+        assert!(why.contains("gemini-3.5-flash-lite is known not to answer now"), "{why}");
     }
 }
 

@@ -52,7 +52,7 @@ impl Ground {
         let mut castor = Command::new(self.castor.client());
         castor.arg("run").args(args).current_dir(self.folder.path().join("ws")).env("HOME", self.folder.path());
         castor.env("GOOGLE_GEMINI_BASE_URL", &self.model.url).env("GEMINI_API_KEY", "k");
-        castor.args(["-m", "gemini-2.5-flash"]).env("CASTOR_TRUST_WORKSPACE", "true");
+        castor.args(["-m", "gemini-3.8-flash"]).env("CASTOR_TRUST_WORKSPACE", "true");
         castor.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 

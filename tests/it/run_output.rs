@@ -85,10 +85,10 @@ fn prices_of_the_catalog() {
         [("GOOGLE_GEMINI_BASE_URL", &*server.url), ("GEMINI_API_KEY", "k")].map(|(name, it)| (name.into(), it.into())),
     );
     // 200,000 × 2.5, 50,000 × 0.25 and 10,000 × 15 of a million: the prompt is a long one.
-    let object = run(&case, &["--model", "gemini-2.5-pro", "--max-cost", "9"]);
+    let object = run(&case, &["--model", "gemini-4-hydrogen", "--max-cost", "9"]);
     assert_eq!(object["castor"]["cost"]["amount"], json!(0.662_5), "{object}");
     let tokens = json!({"input": 200_000, "prompt": 250_000, "candidates": 1_000, "total": 260_000, "cached": 50_000, "thoughts": 9_000, "tool": 0});
-    assert_eq!(object["stats"]["models"]["gemini-2.5-pro"]["tokens"], tokens);
+    assert_eq!(object["stats"]["models"]["gemini-4-hydrogen"]["tokens"], tokens);
     // Of another the cost is not known, and a limit of money stops it.
     let object = run(&case, &["--model", "gemini-unheard-of"]);
     assert_eq!((&object["castor"]["cost"], &object["response"]), (&Value::Null, &json!("Hi.")));
@@ -106,7 +106,7 @@ fn denied() {
 
 #[test]
 fn no_key() {
-    let object = run(&Case { args: &[], ..Case::answers(&[]) }, &["--model", "gemini-2.5-pro"]);
+    let object = run(&Case { args: &[], ..Case::answers(&[]) }, &["--model", "gemini-4-hydrogen"]);
     assert_eq!(
         (&object["error"]["type"], &object["stats"]["models"]),
         (&json!("FatalAuthenticationError"), &json!({}))

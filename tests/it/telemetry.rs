@@ -254,7 +254,7 @@ fn the_log_tells_much_and_no_secret() {
     let log = dir.path().join("made/castor.log");
     let _first = play_with_secrets(&log);
     let text = fs::read_to_string(&log).unwrap();
-    for part in ["request{", "turn{", "model{", "tool{", "asks gemini-2.5-flash", "my key is ***"] {
+    for part in ["request{", "turn{", "model{", "tool{", "asks gemini-3.8-flash", "my key is ***"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("canary") && !text.contains('\u{1b}'), "{text}");

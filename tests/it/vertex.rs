@@ -26,7 +26,7 @@ fn prompt(client: &mut Client, session: &str) -> Value {
     client.call("session/prompt", params).unwrap().0
 }
 
-const PLACE: &str = "POST /v1beta1/projects/p1/locations/europe-west1/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse ";
+const PLACE: &str = "POST /v1beta1/projects/p1/locations/europe-west1/publishers/google/models/gemini-3.8-flash:streamGenerateContent?alt=sse ";
 
 #[test]
 fn a_turn_with_a_key() {
@@ -36,7 +36,7 @@ fn a_turn_with_a_key() {
     let answer = prompt(&mut client, &session);
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     let asked = server.asked();
-    let line = "POST /v1beta1/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse ";
+    let line = "POST /v1beta1/publishers/google/models/gemini-3.8-flash:streamGenerateContent?alt=sse ";
     assert!(asked.iter().all(|it| it.head.starts_with(line)), "{}", asked[0].head);
     assert!(asked.iter().all(|it| it.header("x-goog-api-key") == Some("CANARY-key")));
     // This service refuses calls and results with ids.

@@ -275,13 +275,13 @@ impl Client {
             }
             "_castor/session/update" => match dice.roll(3) {
                 0 => json!({"title": "A title", "config": {"mode": dice.word(&["default", "autoEdit", "nope"])}}),
-                1 => json!({"model": dice.word(&["gemini-2.5-pro", "nope"])}),
+                1 => json!({"model": dice.word(&["gemini-4-hydrogen", "nope"])}),
                 _ => json!({"title": ""}),
             },
             "session/prompt" if dice.one_in(8) => {
                 let options = match dice.roll(4) {
                     0 => json!({"mode": "autoEdit", "tools": ["read_file", "write_file"]}),
-                    1 => json!({"model": "gemini-2.5-pro"}),
+                    1 => json!({"model": "gemini-4-hydrogen"}),
                     2 => json!({"limits": "requests=2"}),
                     _ => json!({"speed": 9}),
                 };
@@ -308,7 +308,7 @@ impl Client {
             "_session/rename" => json!({"title": "Three"}),
             "_session/async_task/stop" => json!({"taskId": "unknown"}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
-            "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
+            "session/set_model" => json!({"modelId": dice.word(&["gemini-4-hydrogen", "gemini-3.8-flash", "nope"])}),
             "session/set_config_option" => option(dice),
             "session/delete" if dice.one_in(2) => json!({"sessionId": gone(dice, watch)}),
             _ => of_session(),
@@ -406,7 +406,7 @@ fn prompt(dice: &mut Dice) -> Value {
 fn option(dice: &mut Dice) -> Value {
     match dice.roll(5) {
         0 => json!({"configId": "mode", "value": dice.word(&["default", "yolo", "nope"])}),
-        1 => json!({"configId": "model", "value": dice.word(&["gemini-2.5-pro", "nope"])}),
+        1 => json!({"configId": "model", "value": dice.word(&["gemini-4-hydrogen", "nope"])}),
         2 => json!({"configId": "thought_level", "value": dice.word(&["auto", "low", "high", "nope"])}),
         3 => json!({"configId": "show_thoughts", "type": "boolean", "value": dice.one_in(2)}),
         _ => json!({"configId": "nope", "value": "x"}),

@@ -12,7 +12,7 @@ const CHECKER: &str = "[[safety_checker]]\ntoolName = '*'\nmodes = ['default', '
 /// Agents that start agents: with castor's own they make trees of any shape.
 const AGENTS: &[(&str, &str)] = &[
     ("planner", "sub_agents: [worker, generalist]\nmax_turns: 6"),
-    ("worker", "sub_agents: [generalist]\nmodel: gemini-2.5-flash\nmax_turns: 3\ntimeout_mins: 0.5"),
+    ("worker", "sub_agents: [generalist]\nmodel: gemini-3.8-flash\nmax_turns: 3\ntimeout_mins: 0.5"),
     ("row", "kind: sequential\nagents: [worker, generalist]"),
     ("both", "kind: parallel\nagents: [worker, planner]\non_failure: continue"),
     ("rounds", "kind: loop\nagents: [worker]\nmax_iterations: 3"),
@@ -46,7 +46,7 @@ pub fn furnish(home: &Path, seed: u64) {
 fn settings(seed: u64) -> Value {
     let mut res = json!({});
     if seed.is_multiple_of(3) && !seed.is_multiple_of(2) {
-        let fallback = json!({"models": ["gemini-2.5-flash", "ollama/m"], "action": "silent"});
+        let fallback = json!({"models": ["gemini-3.8-flash", "ollama/m"], "action": "silent"});
         res["model"] = json!({"compressionThreshold": 0.0001, "fallback": fallback});
     }
     if seed.is_multiple_of(2) {

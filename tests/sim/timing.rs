@@ -34,7 +34,7 @@ fn rate_limit_is_reported_at_once_and_waits_as_the_server_asks() {
     // No time has gone by: what is told now is told within a second, whatever the machine.
     assert_eq!(life.now_ms, START_MS);
     let said = told(&life);
-    assert!(["gemini-2.5-flash", "busy", "Trying again in 40 s"].iter().all(|it| said.contains(it)), "{said}");
+    assert!(["gemini-3.8-flash", "busy", "Trying again in 40 s"].iter().all(|it| said.contains(it)), "{said}");
     assert_eq!(life.machine.next_timer_ms(), Some(START_MS + 40_000));
     let clock = |life: &mut Life, ms| life.play(&Line { with_next: false, what: Move::Clock(ms) });
     clock(&mut life, 39_999);

@@ -37,7 +37,7 @@ const models = createServer((request, answer) => {
   }
   answer.writeHead(200, { "content-type": "application/json" });
   const methods = ["generateContent", "countTokens"];
-  const model = { name: "models/gemini-2.5-flash", inputTokenLimit: 1_000_000, supportedGenerationMethods: methods };
+  const model = { name: "models/gemini-3.8-flash", inputTokenLimit: 1_000_000, supportedGenerationMethods: methods };
   return answer.end(JSON.stringify({ models: [model], totalTokens: 3 }));
 });
 
@@ -71,7 +71,7 @@ step("the walkthrough opens, and runs castor doctor", async () => {
   folder("home/.castor", {
     "settings.json": JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } }),
   });
-  setArgs(["-m", "gemini-2.5-flash"]);
+  setArgs(["-m", "gemini-3.8-flash"]);
   window = await openWindow(ws);
   await window.trust();
   await window.command("Welcome: Open Walkthrough...");
@@ -107,7 +107,7 @@ step("without a key the chat says so, and the demo model answers on request", as
 
 step("a wrong key is refused in the terminal, the right one is stored, and castor answers", async () => {
   const url = `http://127.0.0.1:${models.address().port}`;
-  setArgs(["-m", "gemini-2.5-flash"], { "castor.env": { GOOGLE_GEMINI_BASE_URL: url } });
+  setArgs(["-m", "gemini-3.8-flash"], { "castor.env": { GOOGLE_GEMINI_BASE_URL: url } });
   await window.command("Notifications: Clear All Notifications");
   const walkthrough = window.page.locator(".gettingStartedContainer");
   await walkthrough.getByText("Sign in", { exact: true }).click();

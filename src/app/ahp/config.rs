@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::{channel::PROVIDER, with_members};
 
 const MODEL: &str = "model";
+const AUTO: &str = "auto";
 pub const AGENT: &str = "agent";
 /// castor's own agent, as the option calls it.
 pub const OWN_AGENT: &str = "default";
@@ -111,7 +112,11 @@ pub fn agents_changed(options: &[ConfigOption]) -> Option<StateAction> {
         config_schema: None,
         meta: None,
     };
-    let models = model.options.iter().map(info).collect();
+    // A client begins with the first, or with one that has the name of its own choice between models.
+    let begins = |it: &OptionChoice| Some(it.value.as_str()) == model.current_value.as_str();
+    let mut offered: Vec<&OptionChoice> = model.options.iter().filter(|it| begins(it) || it.value != AUTO).collect();
+    offered.sort_by_key(|it| !begins(it));
+    let models = offered.into_iter().map(info).collect();
     Some(StateAction::RootAgentsChanged(RootAgentsChangedAction { agents: vec![agent(models)] }))
 }
 

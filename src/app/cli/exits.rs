@@ -30,7 +30,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
     ("extensions validate", EXIT_FAILED, "something of the extension does not count"),
     ("mcp login", EXIT_AUTH, "not logged in"),
     ("mcp test", EXIT_FAILED, "a server that should start does not"),
-    ("models", EXIT_FAILED, "no provider answered"),
+    ("models", EXIT_FAILED, "no provider answered, or the newer table could not be fetched or kept"),
     ("models", EXIT_AUTH, "each provider wants a key that works"),
     ("policy check", 0, "allowed"),
     ("policy check", 1, "needs an approval"),

@@ -1,4 +1,7 @@
-//! `castor models`: lists the models of all providers and caches the lists for editors.
+//! `castor models`: lists the models of all providers and caches the lists for editors; replaces what castor knows of
+//! models.
+
+pub mod update;
 
 use std::{
     io::{self, Write},
@@ -10,6 +13,7 @@ use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::update::UpdateArgs;
 use crate::{
     app::{
         cli::{
@@ -30,13 +34,15 @@ use crate::{
     },
     base::{
         model::{Failure, FailureKind},
+        model_table::{ModelTable, service_life::ServiceLife},
         path::AbsPath,
     },
+    engine::routing::prices::Prices,
     world::{
         http::Http,
         models::{listing::ListedModel, remote::Remote},
         secrets::Env,
-        workspace,
+        workspace::{self, model_file},
     },
 };
 
@@ -53,18 +59,35 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
-#[derive(Subcommand, Clone, Debug)]
+#[derive(Clone, Debug, Subcommand)]
 pub enum ModelsVerb {
     Forget(ForgetArgs),
+    /// Replace what castor knows of models by a newer table
+    Update(UpdateArgs),
 }
 
 /// What `castor models --json` writes: one object.
 #[derive(Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelsOutput<'a> {
+    known: KnownModels,
     providers: Vec<ProviderOutput<'a>>,
     /// Parameters that models refused lately: castor leaves them out.
     refused: Vec<RefusedOutput<'a>>,
+}
+
+/// Age and source of what castor knows of models by itself.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct KnownModels {
+    /// The day on which its rows were read.
+    date: String,
+    /// The user's file; absent: castor's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    rows: usize,
+    /// Patterns of names that no page of a maker confirms.
+    unconfirmed: Vec<String>,
 }
 
 /// The answer of a provider, or why there is none.
@@ -86,6 +109,11 @@ struct ModelOutput<'a> {
     name: Option<&'a str>,
     /// In tokens.
     context_window: Option<u64>,
+    /// The first day without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retires: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    successor: Option<&'a str>,
 }
 
 /// The output streams.
@@ -102,8 +130,12 @@ type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 /// The output's.
 pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStreams<'_>) -> io::Result<u8> {
     let home = workspace::castor_home(env);
-    if let (Some(ModelsVerb::Forget(it)), Some(home)) = (&args.verb, &home) {
-        return refused_list::forget(it, (home, unix_ms()), streams.out);
+    match (&args.verb, &home) {
+        (Some(ModelsVerb::Update(it)), _) => return update::run(it, env, cwd, streams),
+        (Some(ModelsVerb::Forget(it)), Some(home)) => {
+            return refused_list::forget(it, (home, unix_ms()), streams.out);
+        }
+        _ => (),
     }
     let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let http = Arc::new(Http::new(ProcessEnvironment::of(env).link(&settings.models.connection)));
@@ -127,9 +159,16 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStrea
         }
     };
     save_listing(env, &found, streams);
-    let refused = home.map(|it| RefusedParameters::read(&it, unix_ms())).unwrap_or_default();
-    let text = if args.json { as_json(&found, &refused) } else { as_text(&found) + &refused_list::as_text(&refused) };
+    let refused = home.as_ref().map(|it| RefusedParameters::read(it, unix_ms())).unwrap_or_default();
+    let known = ModelKnowledge { models: &ground.models, prices: &settings.models.prices, home };
+    let text = match args.json {
+        true => as_json(&found, &known, &refused),
+        false => as_text(&found, &known) + &refused_list::as_text(&refused),
+    };
     streams.out.write_all(text.as_bytes())?;
+    if !args.json {
+        _ = writeln!(streams.err, "{}", known.in_words());
+    }
     for (name, failure) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().err()?))) {
         _ = writeln!(streams.err, "{name}: {}", failure.message);
     }
@@ -168,30 +207,80 @@ fn model_flag(provider: &str, id: &str) -> String {
     if provider == GEMINI { id.to_owned() } else { format!("{provider}/{id}") }
 }
 
-fn as_text(found: &[ListedModels]) -> String {
+/// What castor knows of models by itself.
+struct ModelKnowledge<'a> {
+    models: &'a ModelTable,
+    prices: &'a Prices,
+    home: Option<AbsPath>,
+}
+
+impl ModelKnowledge<'_> {
+    /// The end of a model, where it is asked at its maker's own service.
+    fn life(&self, model: &str) -> Option<&ServiceLife> {
+        let row = self.models.row(model).filter(|it| self.prices.is_makers(model, it, self.models))?;
+        row.life.retires.map(|_| &row.life)
+    }
+
+    fn output(&self) -> KnownModels {
+        let unconfirmed = self.models.rows.iter().filter(|it| !it.source.confirmed);
+        KnownModels {
+            date: self.models.date().to_string(),
+            file: self.file().map(|it| it.to_string()),
+            rows: self.models.rows.len(),
+            unconfirmed: unconfirmed.map(|it| it.id.as_str().to_owned()).collect(),
+        }
+    }
+
+    fn file(&self) -> Option<AbsPath> {
+        let is_own = std::ptr::eq(self.models, &*ModelTable::built_in());
+        self.home.as_ref().filter(|_| !is_own).map(model_file::path)
+    }
+
+    fn in_words(&self) -> String {
+        let KnownModels { date, file, rows, unconfirmed } = self.output();
+        let from = file.unwrap_or_else(|| "brought along".to_owned());
+        let why = format!("{} of them unconfirmed, which `--json` names", unconfirmed.len());
+        format!("castor itself knows {rows} rows of models, of {date} ({from}), {why}.")
+    }
+}
+
+fn as_text(found: &[ListedModels], known: &ModelKnowledge<'_>) -> String {
     let line = |provider: &str, it: &ListedModel| {
         let id = model_flag(provider, &it.id);
         let window = it.window.map(|it| format!("  {it} tokens")).unwrap_or_default();
         let name = it.name.as_deref().map(|it| format!("  {it}")).unwrap_or_default();
-        format!("{id:<40}{name}{window}\n")
+        let end = known.life(&id).and_then(|it| {
+            let then = it.successor.as_deref().map(|it| format!(", then {it}")).unwrap_or_default();
+            Some(format!("  until {}{then}", it.retires?))
+        });
+        format!("{id:<40}{name}{window}{}\n", end.unwrap_or_default())
     };
     let listed = found.iter().filter_map(|(name, it)| Some((name, it.as_ref().ok()?)));
     listed.flat_map(|(name, it)| it.iter().map(move |it| line(name, it))).collect()
 }
 
-fn as_json(found: &[ListedModels], refused: &RefusedParameters) -> String {
+fn as_json(found: &[ListedModels], known: &ModelKnowledge<'_>, refused: &RefusedParameters) -> String {
     let providers = found.iter().map(|(name, it)| ProviderOutput {
         provider: name,
-        models: it.as_ref().ok().map(|listed| listed.iter().map(|it| model_output(name, it)).collect()),
+        models: it.as_ref().ok().map(|listed| listed.iter().map(|it| model_output(name, it, known)).collect()),
         error: it.as_ref().err().map(|it| it.message.as_str()),
     });
     let refused = refused_list::as_json(refused);
     // Structs can always be written.
-    serde_json::to_string(&ModelsOutput { providers: providers.collect(), refused }).unwrap_or_default() + "\n"
+    let output = ModelsOutput { known: known.output(), providers: providers.collect(), refused };
+    serde_json::to_string(&output).unwrap_or_default() + "\n"
 }
 
-fn model_output<'a>(provider: &str, it: &'a ListedModel) -> ModelOutput<'a> {
-    ModelOutput { id: model_flag(provider, &it.id), name: it.name.as_deref(), context_window: it.window }
+fn model_output<'a>(provider: &str, it: &'a ListedModel, known: &'a ModelKnowledge<'_>) -> ModelOutput<'a> {
+    let id = model_flag(provider, &it.id);
+    let life = known.life(&id);
+    ModelOutput {
+        name: it.name.as_deref(),
+        context_window: it.window,
+        retires: life.and_then(|it| it.retires).map(|it| it.to_string()),
+        successor: life.and_then(|it| it.successor.as_deref()),
+        id,
+    }
 }
 
 fn exit_code(found: &[ListedModels]) -> u8 {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     app::settings::{Provider, Settings, options::Options},
     base::path::AbsPath,
-    engine::routing::model_limits::{ContextWindows, KNOWN_MODELS},
+    engine::routing::model_limits::ContextWindows,
     world::{disk, models::listing::ListedModel},
 };
 
@@ -83,7 +83,7 @@ impl Catalog {
     fn offer(&self, settings: &Settings) -> Vec<(String, String)> {
         let shown = |id: String, name: Option<&str>| (id.clone(), name.map_or(id, str::to_owned));
         let mut res: Vec<(String, String)> = match self.of(GEMINI) {
-            [] => KNOWN_MODELS.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect(),
+            [] => settings.models.aliases.offered_models(),
             rows => rows.iter().map(|it| shown(it.id.clone(), it.name.as_deref())).collect(),
         };
         for provider in &settings.models.providers {

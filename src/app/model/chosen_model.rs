@@ -5,17 +5,15 @@ use crate::{
     engine::record::Record,
 };
 
-/// The model when neither flag, environment nor settings name one.
-pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 /// What a session with a script for a model calls it, unless another name is given.
 const SCRIPT: &str = "script";
 
-/// The model of a new session.
+/// The model of a new session. Where neither flag, environment nor settings name one, the table does.
 pub fn model_of(options: &Options, settings: &Settings) -> String {
     match (&options.script, &settings.model_name) {
         (_, Some(model)) => model.clone(),
         (Some(_), None) => SCRIPT.to_owned(),
-        (None, None) => DEFAULT_MODEL.to_owned(),
+        (None, None) => settings.models.aliases.default_model().to_owned(),
     }
 }
 

@@ -20,7 +20,6 @@ use crate::{
     engine::routing::{
         Chain,
         fallback_policies::FallbackPolicies,
-        model_limits::KNOWN_MODELS,
         utility_models::{self, UtilityModels},
     },
     wire::jsonrpc::error::AUTH_REQUIRED,
@@ -110,7 +109,7 @@ fn refusing_generator(error: &ErrorObjectOwned) -> Arc<dyn Generator> {
 /// Whom the router may send requests to, and the judge that the user named.
 fn routed_models(settings: &Settings, wanted: &str) -> impl Iterator<Item = String> {
     let ModelSettings { aliases, rules, .. } = &settings.models;
-    let names = aliases.auto(wanted).map(|it| [Some(it.pro), Some(it.flash), rules.local.as_deref()]);
+    let names = aliases.auto(wanted).map(|it| [Some(it.pro.as_str()), Some(it.flash.as_str()), rules.local.as_deref()]);
     names.into_iter().flatten().flatten().map(|it| aliases.model_of(it))
 }
 
@@ -118,14 +117,14 @@ fn routed_models(settings: &Settings, wanted: &str) -> impl Iterator<Item = Stri
 fn chain(options: &Options, settings: &Settings, wanted: &str, model: &str) -> Chain {
     let on_failure = &settings.on_failure;
     if let Some(auto) = settings.models.aliases.auto(wanted).filter(|_| on_failure.models.is_empty()) {
-        let models = [auto.pro, auto.flash].map(|it| settings.models.aliases.model_of(it)).to_vec();
+        let models = [&auto.pro, &auto.flash].map(|it| settings.models.aliases.model_of(it)).to_vec();
         return Chain {
             for_all: false,
             policies: FallbackPolicies::for_auto(on_failure.policies.clone(), &models),
             models,
         };
     }
-    let known = || KNOWN_MODELS.iter().map(|(id, _)| (*id).to_owned());
+    let known = || settings.models.aliases.offered_models().into_iter().map(|(id, _)| id);
     let models = match on_failure.models.is_empty() {
         false => on_failure.models.iter().map(|it| settings.models.aliases.model_of(it)).collect(),
         true if options.needs_no_access() || model == DEMO || providers::provider_of(settings, model).is_some() => {

@@ -45,7 +45,7 @@ use crate::{
             write,
         },
     },
-    world::store::AppendError,
+    world::{store::AppendError, workspace::said_once},
 };
 
 /// A shared store gives up before.
@@ -320,6 +320,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::RenewCredential(order) => renewals::renew(state, id, effect_id, &order),
         Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
         Effect::RememberRefusal { model, parameter } => remember_refusal(state, id, (model, parameter)),
+        Effect::SayOnce { subject, text } => say_once(state, id, subject, text),
         Effect::AskUser(question) => ask_user(state, id, &question, lines),
         Effect::AnswerElicitation { elicitation, reply } => {
             state.tasks.server_uses.questions.send_reply(elicitation, reply)
@@ -338,6 +339,13 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
                 start(&mut state.tasks, live, effect_id, other);
             }
         }
+    }
+}
+
+/// Unless it was said before, in whatever session.
+fn say_once(state: &mut State, id: &SessionId, subject: String, text: String) {
+    if !said_once::unsaid(state.tasks.store.home(), &[subject]).is_empty() {
+        state.step(id, Input::Announce(text));
     }
 }
 

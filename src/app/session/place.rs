@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use jsonrpsee::types::ErrorObjectOwned;
 
 use super::{
@@ -96,9 +97,16 @@ pub(super) fn merged_settings(options: &Options, ground: &FolderConfig) -> (Sett
     let flags: Vec<Flag> = flags.collect();
     let (mut settings, warnings) = Settings::merge(Sources { layers, env: &ground.env, flags: &flags });
     options.routing.apply(&mut settings.models.providers);
+    let aliases = std::mem::take(&mut settings.models.aliases);
+    settings.models.aliases = aliases.knowing(ground.models.clone()).on(today());
     settings.barred_modes.extend(options.only.barred_modes());
     settings.models.only.clone_from(&options.only.models);
     (settings, warnings)
+}
+
+/// Aliases and the default lead to what is served today.
+fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
 }
 
 /// Once for each look that a session is made from: the user reads them, or nobody does.

@@ -52,7 +52,6 @@ pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;
 pub use lists::{bars_saved, invalid_deny_lists, lists, may_save, policy_paths};
 pub use mcp::McpSettings;
-pub use prices::load_list as load_price_list;
 pub use providers::Provider;
 pub use schema::{meaning, schema};
 pub use skills::{SkillSettings, skills};

@@ -24,6 +24,12 @@ pub enum Parameter {
     /// What else an answer is to bring, such as encrypted thoughts.
     Include,
     CacheControl,
+    /// A call of one tool is demanded.
+    ForcedTool,
+    /// Tools, in the chat dialect.
+    ChatTools,
+    /// Tools beside a word for how much to think, in the chat dialect.
+    ChatToolsWithEffort,
 }
 
 use Parameter as P;
@@ -90,7 +96,7 @@ impl Parameter {
 /// Some of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<Parameter>")]
-pub struct ParameterSet(u16);
+pub struct ParameterSet(u32);
 
 impl ParameterSet {
     pub fn has(self, it: Parameter) -> bool {
@@ -108,8 +114,8 @@ impl ParameterSet {
     }
 }
 
-fn bit(it: Parameter) -> u16 {
-    1 << (it as u16)
+fn bit(it: Parameter) -> u32 {
+    1 << (it as u32)
 }
 
 impl From<Vec<Parameter>> for ParameterSet {

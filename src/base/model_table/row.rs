@@ -48,6 +48,7 @@ pub(super) const ROW_KEYS: &[&str] = &[
     "refused",
     "price",
     "retires",
+    "routed",
     "successor",
     "confirmed",
     "source",

@@ -11,6 +11,9 @@ pub struct ServiceLife {
     /// The first day on which it is not served.
     #[serde(default, deserialize_with = "read_day")]
     pub retires: Option<Date>,
+    /// Its maker answers with the successor from then on.
+    #[serde(default)]
+    pub routed: bool,
     pub successor: Option<String>,
 }
 
@@ -59,7 +62,8 @@ mod tests {
 
     #[test]
     fn the_last_thirty_days() {
-        let (on, life) = (date(2026, 12, 1), ServiceLife { retires: Some(date(2026, 12, 1)), successor: None });
+        let (on, life) =
+            (date(2026, 12, 1), ServiceLife { retires: Some(date(2026, 12, 1)), ..ServiceLife::default() });
         for (day, expected) in [
             (Date::MIN, ServiceState::Served),
             (date(2026, 10, 31), ServiceState::Served),

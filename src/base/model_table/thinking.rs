@@ -28,8 +28,10 @@ pub struct ThinkingRange {
     pub kind: ThinkingKind,
     /// From little to much.
     levels: Vec<String>,
-    /// The least and the most, in tokens; 0: it may be off.
+    /// The least and the most, in tokens.
     budget: (i32, i32),
+    /// A budget of 0 switches it off.
+    can_be_off: bool,
 }
 
 /// Words for how much to think, from little to much, with their budget in tokens.
@@ -85,6 +87,9 @@ impl ThinkingRange {
 
     fn within_budget(&self, tokens: i32) -> i32 {
         let (least, most) = self.budget;
+        if tokens == 0 && self.can_be_off {
+            return 0;
+        }
         tokens.max(least).min(most.max(least))
     }
 
@@ -119,10 +124,10 @@ struct RangeMembers {
     #[serde(default)]
     adaptive: bool,
     #[serde(default)]
-    always: bool,
+    off: bool,
 }
 
-const FORMS: &str = "`thinking` should be \"none\", \"always\", { budget = [LEAST, MOST] }, { levels = [WORDS] } or { \
+const FORMS: &str = "`thinking` should be \"none\", \"always\", { budget = [LEAST, MOST], off = true }, { levels = [WORDS] } or { \
                      levels = [WORDS], adaptive = true }";
 
 impl<'de> Deserialize<'de> for ThinkingRange {
@@ -134,12 +139,11 @@ impl<'de> Deserialize<'de> for ThinkingRange {
             RangeForm::Members(it) => match (it.levels.is_empty(), it.budget) {
                 (false, None) => {
                     let kind = if it.adaptive { ThinkingKind::Adaptive } else { ThinkingKind::Levels };
-                    Ok(Self { kind, levels: it.levels, budget: (0, 0) })
+                    Ok(Self { kind, levels: it.levels, ..Self::default() })
                 }
                 (true, Some(budget)) if !it.adaptive && 0 <= budget.0 && budget.0 <= budget.1 => {
-                    Ok(Self { kind: ThinkingKind::Budget, levels: Vec::new(), budget })
+                    Ok(Self { kind: ThinkingKind::Budget, budget, can_be_off: it.off, ..Self::default() })
                 }
-                (true, None) if it.always && !it.adaptive => Ok(plain(ThinkingKind::Always)),
                 _ => Err(D::Error::custom(FORMS)),
             },
             RangeForm::Word(_) => Err(D::Error::custom(FORMS)),
@@ -173,7 +177,6 @@ mod tests {
         for (range, by_word, by_budget) in [
             (json!("none"), "- - - - - - - -", "- - - - - - -"),
             (json!("always"), "- - - - - - - -", "- - - - - - -"),
-            (json!({ "always": true }), "- - - - - - - -", "- - - - - - -"),
             (
                 json!({ "levels": ["low", "medium", "high"] }),
                 "low low low medium high high high -",
@@ -189,6 +192,11 @@ mod tests {
                 json!({ "budget": [128, 32768] }),
                 "128 512 1024 8192 24576 28672 32768 -",
                 "-1 128 128 1024 8192 20000 32768",
+            ),
+            (
+                json!({ "budget": [1024, 2048], "off": true }),
+                "0 1024 1024 2048 2048 2048 2048 -",
+                "-1 0 1024 1024 2048 2048 2048",
             ),
             (json!({ "budget": [0, 8192] }), "0 512 1024 8192 8192 8192 8192 -", "-1 0 1 1024 8192 8192 8192"),
             (

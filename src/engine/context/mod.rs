@@ -22,6 +22,7 @@ use crate::{
         ids::CallId,
         left_out::{Mask, MediaInWords},
         model::{ModelParams, ModelRequest},
+        model_table::ModelTable,
         path::AbsPath,
         tool::ToolSpec,
         tool_offer::ToolOffer,
@@ -39,6 +40,7 @@ pub struct RequestMaterials<'a> {
     pub known_tools: &'a [ToolSpec],
     /// The last answer was none.
     pub retry_advice: Option<RetryAdvice>,
+    pub models: &'a ModelTable,
     /// How much the model reads at once, in tokens.
     pub window: u64,
     /// How much its server takes at once, in bytes.
@@ -148,8 +150,8 @@ fn memory(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
 
 fn parameters(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     let tuning = materials.record.tuning;
-    draft.params.include_thoughts = tuning.thoughts && routing::model_limits::thinks(&draft.model);
-    draft.params.thinking = routing::model_limits::thinking(&draft.model, tuning.thinking);
+    draft.params.include_thoughts = tuning.thoughts && routing::model_limits::thinks(&draft.model, materials.models);
+    draft.params.thinking = routing::model_limits::thinking(&draft.model, tuning.thinking, materials.models);
 }
 
 /// What the model is told of its last attempt. How it is asked then, its name says.

@@ -1,24 +1,28 @@
 //! Model aliases: names and parameters for models that extend each other, and overrides on top.
 
+mod dated_names;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::{
     alias::{Alias, ModelConfig},
-    families::{self, AutoFamily, CHAT_BASE},
     model_limits,
 };
 use crate::base::{
     model::{ModelParams, ModelRequest, Thinking},
-    model_table::{ModelTable, ParameterSet},
+    model_table::{AutoModels, ModelTable, ParameterSet},
 };
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
+/// What models that have no alias extend.
+const CHAT_BASE: &str = "chat-base";
 /// The scope of requests that name none: the conversation itself.
 const CORE: &str = "core";
 
@@ -35,11 +39,14 @@ pub struct Override {
 /// All of them; every chain of aliases ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aliases {
-    /// Shared by all sessions where settings add none.
     aliases: Arc<BTreeMap<String, Alias>>,
     models: Arc<ModelTable>,
     /// By model: parameters that it refused lately.
     learned_refusals: Arc<BTreeMap<String, ParameterSet>>,
+    /// What castor's own names lead to is served on this day.
+    day: Date,
+    /// Names that leave the choice to the router.
+    autos: BTreeMap<String, AutoModels>,
     overrides: Vec<Override>,
     /// Of the user. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is what they
     /// say.
@@ -81,20 +88,12 @@ impl Aliases {
         models: Arc<ModelTable>,
     ) -> (Self, Vec<(String, AliasError)>) {
         let own_names: BTreeSet<String> = own.keys().cloned().collect();
-        let mut aliases = families::aliases();
-        if !own.is_empty() {
-            Arc::make_mut(&mut aliases).extend(own);
-        }
-        let mut res = Self { aliases, models, learned_refusals: Arc::default(), overrides, own_names };
+        let mut res = Self { aliases: Arc::new(own), models, overrides, own_names, ..Self::default() };
+        res.add_built_in();
         let broken = res.aliases.keys().filter_map(|it| Some((it.clone(), res.chain(it).err()?)));
         let broken: Vec<(String, AliasError)> = broken.collect();
         broken.iter().for_each(|(name, _)| _ = Arc::make_mut(&mut res.aliases).remove(name));
         (res, broken)
-    }
-
-    /// What the router chooses from, where the name leaves it to that.
-    pub fn auto(&self, name: &str) -> Option<AutoFamily> {
-        families::auto(name).filter(|_| self.knows(name) && !self.own_names.contains(name))
     }
 
     /// The same, with what models refused lately.
@@ -122,13 +121,13 @@ impl Aliases {
 
     /// Names and what they stand for; those that castor brings only if wanted.
     pub fn offered_names(&self, built_in: bool) -> Vec<(String, String)> {
-        let is_offered = |name: &str| match families::is_built_in(name) {
-            true => built_in && families::is_on_offer(name),
-            false => true,
+        let is_offered = |name: &str| match self.built_in(name) {
+            Some(it) => built_in && (it.model.is_some() || it.auto.is_some()),
+            None => true,
         };
         let names = self.aliases.keys().filter(|it| is_offered(it) && self.model(it).is_some());
         let meaning = |it: &str| match self.auto(it) {
-            Some(AutoFamily { pro, flash }) => {
+            Some(AutoModels { pro, flash }) => {
                 format!("{} or {}, as it needs", self.model_of(pro), self.model_of(flash))
             }
             None => self.model_of(it),
@@ -163,14 +162,17 @@ impl Aliases {
     /// alias is no more than another name for it.
     fn config_names<'n>(&'n self, wanted: WantedModel<'n>) -> Vec<&'n str> {
         // Before the router has its say it is the larger model.
-        let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro);
+        let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro.as_str());
         let own = self.chain(name).unwrap_or_default();
         let says_more = |it: &&str| self.aliases.get(*it).is_some_and(|it| !it.config.generation.is_empty());
         if !wanted.is_chat || own.len() > 1 || own.iter().any(says_more) {
             return own;
         }
         let model = self.model(name).unwrap_or(name);
-        let base = families::of(model).or_else(|| self.own_names.contains(CHAT_BASE).then_some(CHAT_BASE));
+        // castor's own are for the service whose words they are.
+        let family = self.models.family_of(model).filter(|_| model_limits::is_gemini(model));
+        let base = family.and_then(|it| it.asks_as.as_deref());
+        let base = base.or_else(|| self.own_names.contains(CHAT_BASE).then_some(CHAT_BASE));
         let base = base.and_then(|it| self.chain(it).ok()).unwrap_or_default();
         base.into_iter().chain(own).collect()
     }
@@ -197,7 +199,7 @@ impl Aliases {
         for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
             take(&mut merged, &it.config);
         }
-        let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro);
+        let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro.as_str());
         let model = match self.knows(name) {
             true => merged.model.clone().unwrap_or_else(|| name.to_owned()),
             // What models in general extend does not say which one it is.
@@ -236,6 +238,7 @@ impl Aliases {
         if params.stop.is_empty() {
             params.stop = it.stop;
         }
+        self.models.fit(&request.model, params);
     }
 }
 
@@ -346,7 +349,7 @@ mod tests {
             aliases.resolve(WantedModel::for_agent("no-alias")),
             ("no-alias".to_owned(), super::ModelParams::default())
         );
-        assert_eq!(["pro", "flash"].map(|it| aliases.model_of(it)), ["gemini-3-pro-preview", "gemini-3-flash-preview"]);
+        assert_eq!(["pro", "flash"].map(|it| aliases.model_of(it)), ["gemini-4-argon", "gemini-3.8-flash"]);
     }
 
     #[test]
@@ -371,7 +374,7 @@ mod tests {
             assert_eq!(model, aliases.resolve(WantedModel::for_agent(name)).0, "{name}");
             model
         });
-        assert_eq!(models, ["x", "x", "y", "z", "other", "gemini-3-pro-preview"]);
+        assert_eq!(models, ["x", "x", "y", "z", "other", "gemini-4-argon"]);
     }
 
     /// Only Gemini's models get these parameters, and only where settings say nothing else.

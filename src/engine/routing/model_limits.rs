@@ -1,11 +1,17 @@
-//! Model capabilities: context windows and thinking.
+//! Model capabilities: context windows and thinking, by what is said of a model and what the table knows.
 
 use std::collections::BTreeMap;
 
-use crate::base::{log::ThoughtLevel, model::Thinking};
+use crate::base::{
+    log::ThoughtLevel,
+    model::Thinking,
+    model_table::{ModelTable, thinking::ThinkingKind},
+};
 
 /// The default window, in tokens.
 const COMMON: u64 = 128_000;
+/// The window of models of the Gemini API that no row knows.
+const OWN: u64 = 1_048_576;
 
 /// What Gemini's API takes at once, in bytes, and nearly all others do.
 pub const USUAL_BODY: u64 = 20_000_000;
@@ -24,9 +30,9 @@ pub struct ContextWindows {
 impl ContextWindows {
     /// The same where the model itself is known to have refused what was longer than `learned`. What somebody says of it
     /// is not made larger by that: it may be a wish.
-    pub fn with_learned(&self, model: &str, learned: Option<u64>) -> u64 {
+    pub fn with_learned(&self, model: &str, learned: Option<u64>, models: &ModelTable) -> u64 {
         let said = self.configured.get(model.trim_start_matches("models/")).copied().or(self.otherwise);
-        learned.map_or_else(|| self.of(model), |it| said.map_or(it, |said| said.min(it)))
+        learned.map_or_else(|| self.of(model, models), |it| said.map_or(it, |said| said.min(it)))
     }
 
     /// The largest request to `model`, in bytes.
@@ -36,20 +42,10 @@ impl ContextWindows {
     }
 
     /// The context window of `model`. Unknown names get the common size: a provider that has less says so.
-    pub fn of(&self, model: &str) -> u64 {
+    pub fn of(&self, model: &str, models: &ModelTable) -> u64 {
         let said = self.configured.get(model.trim_start_matches("models/")).copied();
-        said.or_else(|| table(model)).or(self.otherwise).unwrap_or(COMMON)
-    }
-}
-
-fn table(model: &str) -> Option<u64> {
-    // Of other providers, by what stands in the name; the first that fits.
-    const OTHERS: &[(&str, u64)] = &[("claude", 200_000), ("gpt-5", 400_000), ("gpt-4.1", 1_047_576)];
-    let name = model.trim_start_matches("models/");
-    match name.split_once('/') {
-        Some((_, name)) => OTHERS.iter().find(|(it, _)| name.contains(it)).map(|(_, size)| *size),
-        None if name.starts_with("gemma-4-") => Some(256_000),
-        None => Some(1_048_576),
+        let known = || models.row(model).and_then(|it| it.limits.window).or(is_gemini(model).then_some(OWN));
+        said.or_else(known).or(self.otherwise).unwrap_or(COMMON)
     }
 }
 
@@ -59,77 +55,67 @@ pub fn is_gemini(model: &str) -> bool {
 }
 
 /// Whether `model` thinks before it answers; others refuse to be asked for thoughts.
-pub fn thinks(model: &str) -> bool {
-    let name = model.trim_start_matches("models/");
-    // Other providers are asked only where a level was chosen.
-    name.contains('/') || name.starts_with("gemini-2.5") || name.starts_with("gemini-3")
+pub fn thinks(model: &str, models: &ModelTable) -> bool {
+    match models.traits(model).thinking {
+        ThinkingKind::None => false,
+        // Other providers are asked only where a level was chosen.
+        ThinkingKind::Unknown => !is_gemini(model),
+        _ => true,
+    }
 }
 
-/// A level in the model's own terms: tokens for the 2.5 family, a word for later ones. `None`: the model's choice.
-pub fn thinking(model: &str, level: ThoughtLevel) -> Option<Thinking> {
-    if !thinks(model) || level == ThoughtLevel::Auto {
-        return None;
-    }
-    if model.trim_start_matches("models/").contains('/') {
-        let word = match level {
-            ThoughtLevel::Low => "low",
-            ThoughtLevel::Medium => "medium",
-            ThoughtLevel::Auto | ThoughtLevel::High => "high",
-        };
-        return Some(Thinking::Level(word.to_owned()));
-    }
-    if model.trim_start_matches("models/").starts_with("gemini-3") {
-        // The 3 family has two levels.
-        let word = if level == ThoughtLevel::High { "high" } else { "low" };
-        return Some(Thinking::Level(word.to_owned()));
-    }
-    Some(Thinking::Budget(match level {
-        ThoughtLevel::Auto => -1,
-        ThoughtLevel::Low => 1_024,
-        ThoughtLevel::Medium => 8_192,
-        ThoughtLevel::High => 24_576,
-    }))
+/// A level in the model's own terms. `None`: the model's choice.
+pub fn thinking(model: &str, level: ThoughtLevel, models: &ModelTable) -> Option<Thinking> {
+    let word = match level {
+        ThoughtLevel::Auto => return None,
+        ThoughtLevel::Low => "low",
+        ThoughtLevel::Medium => "medium",
+        ThoughtLevel::High => "high",
+    };
+    let wanted = Some(Thinking::Level(word.to_owned())).filter(|_| thinks(model, models))?;
+    models.thinking(model).map_or(Some(wanted.clone()), |it| it.nearest(wanted))
 }
-
-/// The models on offer where nothing else is known: the Gemini API's, best first. Providers' own lists replace it.
-pub const KNOWN_MODELS: &[(&str, &str)] = &[
-    ("gemini-3-pro-preview", "Gemini 3 Pro (preview)"),
-    ("gemini-2.5-pro", "Gemini 2.5 Pro"),
-    ("gemini-2.5-flash", "Gemini 2.5 Flash"),
-    ("gemini-2.5-flash-lite", "Gemini 2.5 Flash-Lite"),
-];
 
 #[cfg(test)]
 mod tests {
     use super::{ContextWindows, thinking};
-    use crate::base::{log::ThoughtLevel, model::Thinking};
+    use crate::base::{log::ThoughtLevel, model::Thinking, model_table::ModelTable};
 
     #[test]
     fn levels_of_thinking() {
-        assert_eq!(thinking("gemini-2.5-pro", ThoughtLevel::Auto), None);
-        assert_eq!(thinking("gemini-2.5-pro", ThoughtLevel::Low), Some(Thinking::Budget(1_024)));
-        assert_eq!(thinking("models/gemini-3-pro-preview", ThoughtLevel::Medium), Some(Thinking::Level("low".into())));
-        assert_eq!(thinking("gemma-4-31b-it", ThoughtLevel::High), None);
-        assert_eq!(thinking("anthropic/claude-opus-5", ThoughtLevel::Medium), Some(Thinking::Level("medium".into())));
-        assert_eq!(thinking("ollama/qwen3", ThoughtLevel::Auto), None);
+        let table = ModelTable::built_in();
+        let level = |it: &str| Some(Thinking::Level(it.to_owned()));
+        for (model, wanted, expected) in [
+            ("gemini-2.5-pro", ThoughtLevel::Auto, None),
+            ("gemini-2.5-pro", ThoughtLevel::Low, Some(Thinking::Budget(1_024))),
+            ("models/gemini-3-pro-preview", ThoughtLevel::Medium, level("low")),
+            ("gemini-4-argon", ThoughtLevel::High, level("high")),
+            ("gemma-4-31b-it", ThoughtLevel::High, level("high")),
+            ("gemma-9", ThoughtLevel::High, None),
+            ("anthropic/claude-opus-5-5", ThoughtLevel::Medium, level("medium")),
+            ("openai/gpt-4.1", ThoughtLevel::High, None),
+            ("ollama/llama9", ThoughtLevel::High, level("high")),
+            ("ollama/llama9", ThoughtLevel::Auto, None),
+        ] {
+            assert_eq!(thinking(model, wanted, &table), expected, "{model}");
+        }
     }
 
     #[test]
     fn windows() {
-        let window = |model: &str| ContextWindows::default().of(model);
-        assert_eq!(window("gemma-4-31b-it"), 256_000);
-        assert_eq!(window("models/gemma-4-31b-it"), 256_000);
-        assert_eq!(window("gemma-3"), 1_048_576);
-        assert_eq!(window("gemini-3-pro-preview"), 1_048_576);
+        let table = ModelTable::built_in();
+        let window = |model: &str| ContextWindows::default().of(model, &table);
+        assert_eq!(window("models/gemma-4-31b-it"), 262_144);
+        assert_eq!(window("gemini-4-argon"), 1_048_576);
         assert_eq!(window(""), 1_048_576);
-        assert_eq!(window("anthropic/claude-opus-5"), 200_000);
-        assert_eq!(window("openai/gpt-5.2"), 400_000);
-        assert_eq!(window("ollama/qwen3"), 128_000);
-        let said = [("ollama/qwen3", 40_960), ("gemini-x", 7)].map(|(model, size)| (model.to_owned(), size)).into();
+        assert_eq!(window("anthropic/claude-opus-5-5"), 1_000_000);
+        assert_eq!(window("openai/gpt-6.2-sol"), 922_000);
+        assert_eq!(window("ollama/llama9"), 128_000);
+        let said = [("ollama/qwen9", 40_960), ("gemini-x", 7)].map(|(model, size)| (model.to_owned(), size)).into();
         let windows = ContextWindows { configured: said, otherwise: Some(9), ..ContextWindows::default() };
-        let models = ["ollama/qwen3", "models/gemini-x", "ollama/other", "openai/gpt-5.2"];
-        assert_eq!(models.map(|it| windows.of(it)), [40_960, 7, 9, 400_000]);
-        let learned = |windows: &ContextWindows, it| windows.with_learned("ollama/qwen3", it);
+        let models = ["ollama/qwen9", "models/gemini-x", "ollama/other", "openai/gpt-6.2-sol"];
+        assert_eq!(models.map(|it| windows.of(it, &table)), [40_960, 7, 9, 922_000]);
+        let learned = |windows: &ContextWindows, it| windows.with_learned("ollama/qwen9", it, &table);
         assert_eq!([None, Some(8_192), Some(65_536)].map(|it| learned(&windows, it)), [40_960, 8_192, 40_960]);
         assert_eq!([None, Some(200_000)].map(|it| learned(&ContextWindows::default(), it)), [128_000, 200_000]);
     }

@@ -1,122 +1,83 @@
-//! Model prices: what a million tokens of each kind cost, and the cost of a call.
+//! Model prices of a session: what the user says, else what makers ask for their models on services of their own.
 
 use std::collections::BTreeMap;
 
-use crate::base::{model::Usage, money::Money};
+use super::aliases::Aliases;
+use crate::base::{
+    model_table::{ModelTable, name_pattern::undated, row::ModelRow},
+    price::Price,
+};
 
-/// By model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prices(pub BTreeMap<String, Price>);
-
-/// Of one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Price {
-    pub rates: Rates,
-    /// Of all tokens of a call whose prompt has more tokens than this.
-    pub above: Option<(u64, Rates)>,
-}
-
-/// Of a million tokens of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rates {
-    pub input: Money,
-    /// Thoughts cost as much as what is said.
-    pub output: Money,
-    /// Read from the provider's cache.
-    pub cached: Money,
-    /// Written to it.
-    pub written: Money,
+pub struct Prices {
+    /// By model, as the user says.
+    pub configured: BTreeMap<String, Price>,
+    /// The hosts of providers. Who serves another's models has prices of its own.
+    pub hosts: BTreeMap<String, String>,
 }
 
 impl Prices {
-    pub fn of(&self, model: &str) -> Option<Price> {
+    pub fn of(&self, model: &str, aliases: &Aliases) -> Option<Price> {
         let name = model.trim_start_matches("models/");
-        let found = [model, name, undated(name)].into_iter().find_map(|it| self.0.get(it));
-        found.copied()
+        let said = [model, name, undated(name)].into_iter().find_map(|it| self.configured.get(it));
+        said.copied().or_else(|| self.listed(name, aliases))
     }
-}
 
-/// Without the date of a snapshot: `-20250514` or `-2025-05-14`.
-fn undated(name: &str) -> &str {
-    let is_date = |it: &str| {
-        let digits = it.bytes().filter(u8::is_ascii_digit).count();
-        let dashes = it.bytes().filter(|it| *it == b'-').count();
-        digits == 8 && it.starts_with("-20") && (it.len(), dashes) == (8 + dashes, if it.len() > 9 { 3 } else { 1 })
-    };
-    let starts = [11, 9].into_iter().filter_map(|it| name.len().checked_sub(it));
-    let parts = starts.filter_map(|it| name.split_at_checked(it));
-    parts.into_iter().find(|(_, date)| is_date(date)).map_or(name, |(model, _)| model)
-}
+    fn listed(&self, name: &str, aliases: &Aliases) -> Option<Price> {
+        let row = aliases.models().row(name)?;
+        row.price.filter(|_| self.is_makers(name, row, aliases.models())).map(|it| it.on(aliases.day()))
+    }
 
-impl Price {
-    pub fn cost(&self, usage: &Usage) -> Money {
-        match &self.above {
-            Some((tokens, rates)) if usage.input > *tokens => rates.cost(usage),
-            _ => self.rates.cost(usage),
+    /// Whether the model is asked at its maker's own service.
+    pub fn is_makers(&self, model: &str, row: &ModelRow, models: &ModelTable) -> bool {
+        let makers = models.family(row).and_then(|it| it.host.as_ref());
+        match model.trim_start_matches("models/").split_once('/') {
+            Some((provider, _)) => makers.is_some() && self.hosts.get(provider) == makers,
+            None => makers.is_none(),
         }
-    }
-}
-
-impl Rates {
-    fn cost(&self, usage: &Usage) -> Money {
-        let Usage { input, output, cached, written, thought, .. } = *usage;
-        let plain = input.saturating_sub(cached).saturating_sub(written);
-        let parts = [
-            self.input.per_million(plain),
-            self.cached.per_million(cached),
-            self.written.per_million(written),
-            self.output.per_million(output.saturating_add(thought)),
-        ];
-        parts.into_iter().fold(Money::default(), Money::plus)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Price, Prices, Rates, undated};
-    use crate::base::{model::Usage, money::Money};
+    use std::collections::BTreeMap;
 
-    fn rates(amounts: [f64; 4]) -> Rates {
-        let [input, output, cached, written] = amounts.map(Money::dollars);
-        Rates { input, output, cached, written }
+    use jiff::civil::{Date, date};
+
+    use super::{Aliases, Prices};
+    use crate::base::{model_table::ModelTable, money::Money};
+
+    fn on(day: Date) -> Aliases {
+        Aliases::new(BTreeMap::new(), Vec::new(), ModelTable::built_in()).0.on(day)
     }
 
     #[test]
-    fn each_kind_has_its_price() {
-        let price = Price { rates: rates([2.0, 10.0, 0.5, 2.5]), above: None };
-        let usage = Usage { input: 1_000, output: 10, cached: 600, written: 100, thought: 20, total: 1_030 };
-        // 300 × 2, 600 × 0.5, 100 × 2.5, 30 × 10.
-        assert_eq!(price.cost(&usage), Money::dollars(0.001_45));
-        // A provider that counts what it cached beside the prompt.
-        assert_eq!(price.cost(&Usage { input: 1, cached: 2, ..Usage::default() }), Money::dollars(0.000_001));
-        let prices = Prices([("m".to_owned(), price)].into());
-        let names = ["m", "models/m", "x/m", "m-20250514", "models/m-2025-05-14"];
-        assert_eq!(names.map(|it| prices.of(it).is_some()), [true, true, false, true, true]);
-    }
-
-    #[test]
-    fn a_long_prompt_has_prices_of_its_own() {
-        let above = Some((200, rates([4.0, 20.0, 1.0, 4.0])));
-        let price = Price { rates: rates([2.0, 10.0, 0.5, 2.0]), above };
-        let cost = |input| price.cost(&Usage { input, cached: 100, output: 10, ..Usage::default() });
-        assert_eq!(cost(200), Money::dollars(0.000_35));
-        // 101 × 4, 100 × 1, 10 × 20: all of it, not what is above.
-        assert_eq!(cost(201), Money::dollars(0.000_704));
-    }
-
-    #[test]
-    fn dates_of_snapshots() {
-        for (name, expected) in [
-            ("claude-opus-4-20250514", "claude-opus-4"),
-            ("gpt-5-2025-08-07", "gpt-5"),
-            ("gemini-2.5-pro", "gemini-2.5-pro"),
-            ("gemini-2.5-flash-preview-09-2025", "gemini-2.5-flash-preview-09-2025"),
-            ("x-99990514", "x-99990514"),
-            ("-20250514", ""),
-            ("é0250514", "é0250514"),
-            ("", ""),
+    fn prices_hold_for_the_makers_own_service() {
+        let hosts = [("mine", "api.anthropic.com"), ("gateway", "example.com")];
+        let prices = Prices { hosts: hosts.map(|(a, b)| (a.to_owned(), b.to_owned())).into(), ..Prices::default() };
+        for (model, is_known) in [
+            ("gemini-3.8-flash", true),
+            ("models/gemini-3.8-flash", true),
+            ("gemini-x", false),
+            ("mine/claude-opus-5", true),
+            ("mine/claude-opus-4-20250514", true),
+            ("mine/gemini-3.8-flash", false),
+            ("gateway/claude-opus-5", false),
+            ("nobody/claude-opus-5", false),
+            ("claude-opus-5", false),
         ] {
-            assert_eq!(undated(name), expected);
+            assert_eq!(prices.of(model, &on(date(2026, 11, 28))).is_some(), is_known, "{model}");
         }
+    }
+
+    #[test]
+    fn a_price_changes_on_its_day_and_the_user_knows_better() {
+        let input = |prices: &Prices, day| prices.of("gemini-4-argon", &on(day)).unwrap().rates.input;
+        let none = Prices::default();
+        assert_eq!([date(2026, 11, 30), date(2026, 12, 1)].map(|it| input(&none, it)), [2.0, 4.0].map(Money::dollars));
+        let mut own = none.of("gemini-4-argon", &on(date(2026, 11, 30))).unwrap();
+        own.rates.input = Money::dollars(9.0);
+        let own = Prices { configured: [("gemini-4-argon".to_owned(), own)].into(), ..none };
+        assert_eq!(input(&own, date(2026, 12, 1)), Money::dollars(9.0));
     }
 }

@@ -10,11 +10,10 @@ use super::{
     aliases::Aliases,
     failure_class::PolicyKind,
     fallback_policies::FallbackAction,
-    families::AutoFamily,
     health::{Availability, Health},
     task_classifier::{Classification, ClassifierModel, TaskClass},
 };
-use crate::base::{fallback::OutageCause, log::Mode};
+use crate::base::{fallback::OutageCause, log::Mode, model_table::AutoModels};
 
 /// The user's settings for routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +70,7 @@ pub enum StrategyAnswer {
 }
 
 /// What a strategy says, for an auto model where it is one.
-type Strategy = fn(&RoutingContext<'_>, Option<&AutoFamily>) -> StrategyAnswer;
+type Strategy = fn(&RoutingContext<'_>, Option<&AutoModels>) -> StrategyAnswer;
 
 /// In order.
 pub const STRATEGIES: &[(&str, Strategy)] = &[
@@ -87,7 +86,7 @@ pub const STRATEGIES: &[(&str, Strategy)] = &[
 pub fn route(asking: &RoutingContext<'_>) -> RoutingOutcome {
     let auto = asking.aliases.auto(asking.wanted);
     for (by, strategy) in STRATEGIES {
-        match strategy(asking, auto.as_ref()) {
+        match strategy(asking, auto) {
             StrategyAnswer::Pass => (),
             StrategyAnswer::UseModel(name, why) => return RoutingOutcome::Route(route_to(asking, by, &name, why)),
             StrategyAnswer::Ask(judge) => return RoutingOutcome::Ask(judge),
@@ -96,12 +95,12 @@ pub fn route(asking: &RoutingContext<'_>) -> RoutingOutcome {
     // The last one: whoever could not judge is named.
     let failed: Vec<&str> =
         asking.classifications.values().filter_map(|it| it.as_ref().err()).map(String::as_str).collect();
-    let why = match (&auto, failed.is_empty()) {
+    let why = match (auto, failed.is_empty()) {
         (None, _) => configured(asking),
         (Some(_), true) => format!("the default of {}", asking.wanted),
         (Some(_), false) => format!("the default of {}: {}", asking.wanted, failed.join("; ")),
     };
-    RoutingOutcome::Route(route_to(asking, "default", &default_of(asking, auto.as_ref()), why))
+    RoutingOutcome::Route(route_to(asking, "default", default_of(asking, auto), why))
 }
 
 fn route_to(asking: &RoutingContext<'_>, by: &'static str, name: &str, why: String) -> ModelRoute {
@@ -115,15 +114,15 @@ fn configured(asking: &RoutingContext<'_>) -> String {
     }
 }
 
-fn default_of(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> String {
-    auto.map_or(asking.wanted, |it| it.pro).to_owned()
+fn default_of<'a>(asking: &RoutingContext<'a>, auto: Option<&'a AutoModels>) -> &'a str {
+    auto.map_or(asking.wanted, |it| it.pro.as_str())
 }
 
 /// The model is known not to answer. Where the user is asked about that, it is tried all the same: nothing is switched
 /// behind anybody's back. Who chose an auto model left the choice to castor.
-fn fallback(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAnswer {
+fn fallback(asking: &RoutingContext<'_>, auto: Option<&AutoModels>) -> StrategyAnswer {
     let RoutingContext { aliases, chain, health, now_ms, .. } = *asking;
-    let model = aliases.model_of(&default_of(asking, auto));
+    let model = aliases.model_of(default_of(asking, auto));
     let Availability::Unavailable(cause) = health.availability(&model, now_ms) else { return StrategyAnswer::Pass };
     let silent = auto.is_some() || chain.policies.of(&model).action(kind(cause)) == Some(FallbackAction::Silent);
     match chain.next(&model, health, now_ms).filter(|_| silent) {
@@ -140,7 +139,7 @@ fn kind(cause: OutageCause) -> PolicyKind {
 }
 
 /// One model was chosen, and that is it.
-fn chosen(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAnswer {
+fn chosen(asking: &RoutingContext<'_>, auto: Option<&AutoModels>) -> StrategyAnswer {
     match auto {
         None => StrategyAnswer::UseModel(asking.wanted.to_owned(), configured(asking)),
         Some(_) => StrategyAnswer::Pass,
@@ -148,45 +147,44 @@ fn chosen(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAns
 }
 
 /// Plans are for the larger model, what is planned for the smaller one.
-fn approval_mode(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAnswer {
+fn approval_mode(asking: &RoutingContext<'_>, auto: Option<&AutoModels>) -> StrategyAnswer {
     let Some(auto) = auto else { return StrategyAnswer::Pass };
     match (asking.mode, asking.has_plan) {
-        (Mode::Plan, _) => available(asking, auto.pro, "the mode plan".to_owned()),
-        (_, true) => available(asking, auto.flash, "a plan was approved".to_owned()),
+        (Mode::Plan, _) => available(asking, &auto.pro, "the mode plan".to_owned()),
+        (_, true) => available(asking, &auto.flash, "a plan was approved".to_owned()),
         (_, false) => StrategyAnswer::Pass,
     }
 }
 
-fn local(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAnswer {
+fn local(asking: &RoutingContext<'_>, auto: Option<&AutoModels>) -> StrategyAnswer {
     let Some(auto) = auto.filter(|_| asking.rules.local.is_some()) else { return StrategyAnswer::Pass };
     by_classifier(asking, auto, ClassifierModel::Local)
 }
 
-fn classifier(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAnswer {
+fn classifier(asking: &RoutingContext<'_>, auto: Option<&AutoModels>) -> StrategyAnswer {
     let Some(auto) = auto.filter(|it| !takes_numbers(asking, it)) else { return StrategyAnswer::Pass };
     by_classifier(asking, auto, ClassifierModel::Choice)
 }
 
-fn numerical(asking: &RoutingContext<'_>, auto: Option<&AutoFamily>) -> StrategyAnswer {
+fn numerical(asking: &RoutingContext<'_>, auto: Option<&AutoModels>) -> StrategyAnswer {
     let Some(auto) = auto.filter(|it| takes_numbers(asking, it)) else { return StrategyAnswer::Pass };
     by_classifier(asking, auto, ClassifierModel::Score)
 }
 
 /// The numbers were found for these models.
-fn takes_numbers(asking: &RoutingContext<'_>, auto: &AutoFamily) -> bool {
-    let model = asking.aliases.model_of(auto.pro);
-    let family = model.trim_start_matches("models/").strip_prefix("gemini-3");
-    asking.rules.numerical && family.is_some_and(|it| it.is_empty() || it.starts_with(['.', '-']))
+fn takes_numbers(asking: &RoutingContext<'_>, auto: &AutoModels) -> bool {
+    let model = asking.aliases.model_of(&auto.pro);
+    asking.rules.numerical && asking.aliases.models().family_of(&model).is_some_and(|it| it.scores)
 }
 
 /// A classifier that fails, or that names a model that is out, is skipped.
-fn by_classifier(asking: &RoutingContext<'_>, auto: &AutoFamily, judge: ClassifierModel) -> StrategyAnswer {
+fn by_classifier(asking: &RoutingContext<'_>, auto: &AutoModels, judge: ClassifierModel) -> StrategyAnswer {
     match asking.classifications.get(&judge) {
         None if asking.skip_classifier => StrategyAnswer::Pass,
         None => StrategyAnswer::Ask(judge),
         Some(Err(_)) => StrategyAnswer::Pass,
         Some(Ok(Classification { class, why })) => {
-            let name = if *class == TaskClass::Pro { auto.pro } else { auto.flash };
+            let name = if *class == TaskClass::Pro { &auto.pro } else { &auto.flash };
             available(asking, name, why.clone())
         }
     }

@@ -82,8 +82,10 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
         Purpose::NextSpeaker => vec!["next-speaker-checker".to_owned()],
         Purpose::McpSampling => vec![MCP_SAMPLING.to_owned()],
         Purpose::Compressor => {
+            // Gemini CLI leaves out the maker's word: `chat-compression-2.5-pro`.
             let model = model.trim_start_matches("models/");
-            let short = model.trim_start_matches("gemini-").trim_end_matches("-preview");
+            let version = model.split_once('-').filter(|_| model_limits::is_gemini(model)).map(|(_, it)| it);
+            let short = version.unwrap_or(model).trim_end_matches("-preview");
             vec![format!("{COMPRESSION}{short}"), format!("{COMPRESSION}default")]
         }
     }
@@ -134,7 +136,7 @@ mod tests {
             (it.model, it.params.temperature, it.params.max_output_tokens)
         };
         let cold = |model: &str| (model.to_owned(), Some(0.0), None);
-        assert_eq!(who(Router, "gemini-3-pro-preview", &plain), cold("gemini-3.1-flash-lite"));
+        assert_eq!(who(Router, "gemini-3-pro-preview", &plain), cold("gemini-3.5-flash-lite"));
         assert_eq!(who(Compressor, "gemini-3-pro-preview", &plain), cold("gemini-3-pro-preview"));
         let local = ("ollama/qwen3".to_owned(), None, None);
         assert_eq!([Router, Compressor].map(|it| who(it, "ollama/qwen3", &plain)), [local.clone(), local]);
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(helpers.for_purpose(Router, "ollama/qwen3", &named).model, "ollama/qwen3");
         assert_eq!(helpers.for_purpose(Compressor, "gemini-2.5-pro", &named).model, "gemini-2.5-flash");
         let all = |model| helpers.all(model, &plain).into_iter().collect::<Vec<_>>().join(" ");
-        assert_eq!(all("gemini-2.5-pro"), "gemini-2.5-pro gemini-3-flash-preview gemini-3.1-flash-lite");
+        assert_eq!(all("gemini-2.5-pro"), "gemini-2.5-pro gemini-3.5-flash-lite gemini-3.8-flash");
         assert_eq!(all("ollama/qwen3"), "ollama/qwen3");
     }
 }

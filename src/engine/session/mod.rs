@@ -298,6 +298,7 @@ impl Session {
             it @ (Input::State(_) | Input::SharedState(_) | Input::StateSaved { .. }) => {
                 cx.scratch.state.on_input(cx.step, it);
             }
+            Input::Announce(text) => cx.step.emit_notice(&text),
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             it @ (Input::Notice(_) | Input::WithdrawNotice(_) | Input::ResourceChanged { .. }) => {
                 cx.scratch.preamble.on_news(it);
@@ -363,6 +364,7 @@ impl Session {
 
     /// A turn that runs stays with the agent that it began with.
     fn renew_spec(&mut self, now: Now) {
+        self.move_to_day(now.day());
         let agent = match &self.turn {
             Some(_) => self.record.principal.agent(),
             None => self.record.chosen_agent(),

@@ -1,36 +1,65 @@
 //! The slash command `/model`: the current model, the choices, and why the last request was routed there.
 
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::{Session, SpecBasis};
 use crate::{
     base::text,
     engine::{
         record::Step,
+        routing::retirement,
         turn::{Spec, windows},
     },
 };
 
+impl Session {
+    /// castor's own names of models lead to what is served on this day.
+    pub(super) fn move_to_day(&mut self, day: Date) {
+        if self.folder.aliases.day() != day {
+            (self.folder, self.basis) = (Arc::new(self.folder.on(day)), SpecBasis::Outdated);
+        }
+    }
+}
+
 pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
     let is_known = spec.choices.models.listed.iter().any(|(id, _)| id == name);
     match name {
-        "" => format!("The model is `{}`. There are:\n{}", step.record.model, known(spec)),
+        "" => {
+            let (model, day) = (&step.record.model, spec.aliases.models().date());
+            format!("The model is `{model}`. There are:\n{}\nWhat castor knows of models is of {day}.", known(spec))
+        }
         "why" if !is_known => why(step),
         _ if !is_known && !is_provided(spec, name) => missing(spec, name),
         _ => {
             step.log(windows::model_fact(spec, name));
-            format!("From the next request on the model is `{name}`.")
+            let notices = retirement::notices(name, &spec.aliases, &spec.prices);
+            let notices: String = notices.iter().map(|it| format!(" {}", it.text)).collect();
+            format!("From the next request on the model is `{name}`.{notices}")
         }
     }
 }
 
 fn known(spec: &Spec) -> String {
-    spec.choices.models.listed.iter().map(|(id, _)| format!("- `{id}`\n")).collect()
+    let end = |id: &str| match retirement::end(&spec.aliases.model_of(id), &spec.aliases, &spec.prices) {
+        Some(on) => format!(" (switched off on {on})"),
+        None => String::new(),
+    };
+    spec.choices.models.listed.iter().map(|(id, _)| format!("- `{id}`{}\n", end(id))).collect()
 }
 
 /// Lists need not be whole, and nobody is asked for one here: who is configured is asked for any name.
 fn is_provided(spec: &Spec, name: &str) -> bool {
-    let parts = name.split_once('/');
-    parts.is_some_and(|(provider, rest)| {
-        !rest.trim().is_empty() && spec.choices.models.providers.iter().any(|it| it.name == provider)
-    })
+    let providers = &spec.choices.models.providers;
+    match name.split_once('/') {
+        Some((provider, rest)) => !rest.trim().is_empty() && providers.iter().any(|it| it.name == provider),
+        // A model that is known, though no list has it.
+        None => {
+            let models = spec.aliases.models();
+            !providers.is_empty() && models.row(name).is_some_and(|it| spec.prices.is_makers(name, it, models))
+        }
+    }
 }
 
 fn missing(spec: &Spec, name: &str) -> String {

@@ -19,7 +19,7 @@ fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> 
     let limits = turn.granted(limits(record, cx.spec));
     // An agent that answers in a model's place says by itself what it spent; a composition asks no model.
     let has_prices = is_peer(turn) || turn.composition().is_some();
-    if limits.has_cost() && !has_prices && cx.spec.prices.of(&turn.model).is_none() {
+    if limits.has_cost() && !has_prices && cx.spec.prices.of(&turn.model, &cx.spec.aliases).is_none() {
         return Some(Cause::NoPrice(turn.model.to_string()));
     }
     limits

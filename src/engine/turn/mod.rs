@@ -96,6 +96,7 @@ use crate::{
     },
     engine::{
         record::{COMMAND_META, Record, STEERING_META, Step, TRANSFER},
+        routing::retirement::{RetirementNotice, notices},
         scheduler::host_calls::pending_calls,
         step::{Effect, Input},
         turn::{
@@ -399,6 +400,22 @@ fn join_history(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, content: Pro
     let (model, instead) = begin_with_model(cx, title);
     (turn.model, turn.router) = (model, Router::begin(instead));
     note_standing(turn, cx);
+    announce_retirement(cx);
+}
+
+/// The user hears of a model that is switched off, or soon will be.
+fn announce_retirement(cx: &mut TurnContext<'_, '_>) {
+    let own = cx.step.record.principal.agent().is_none();
+    let found = own.then(|| notices(&cx.step.record.model, &cx.spec.aliases, &cx.spec.prices));
+    for RetirementNotice { text, daily } in found.into_iter().flatten() {
+        if !cx.scratch.told_faults.insert(text.clone()) {
+            continue;
+        }
+        match daily {
+            Some(subject) => _ = cx.step.start_effect(Effect::SayOnce { subject, text }),
+            None => cx.step.emit_notice(&text),
+        }
+    }
 }
 
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.

@@ -59,6 +59,7 @@ pub(super) fn build_request(
             tools: &tools,
             known_tools: &cx.spec.toolbox.known_tools,
             retry_advice: again,
+            models: cx.spec.aliases.models(),
             window,
             body_limit,
             scratch,

@@ -10,11 +10,11 @@ use crate::{
         model::{Chunk, Finish, Purpose, Usage},
         money::Money,
         peer_agent::{PEER_MEMORY, PeerReport, REPORTED_CALL},
+        price::Price,
         tool::ToolCall,
     },
     engine::{
         record::{PLAN_EVENT, Record, Step},
-        routing::prices::Price,
         turn::{
             endings::{Cause, EmptyAnswer},
             spec::Spec,
@@ -62,7 +62,7 @@ impl Response {
     pub fn new(model: Arc<str>, spec: &Spec, record: &Record) -> Self {
         Self {
             window: windows::window(record, spec, &model),
-            price: spec.prices.of(&model),
+            price: spec.prices.of(&model, &spec.aliases),
             model,
             message: None,
             unseen: String::new(),

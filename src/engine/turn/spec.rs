@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use jiff::civil::Date;
+
 use super::{background_results::Completions, checkpoints::CheckpointState, live_state::LiveState, preamble::Preamble};
 use crate::{
     base::{
@@ -53,6 +55,12 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The same on a day: castor's own names of models lead to what is served then.
+    #[must_use]
+    pub fn on(&self, day: Date) -> Self {
+        Self { aliases: Arc::new(routing::aliases::Aliases::clone(&self.aliases).on(day)), ..self.clone() }
+    }
+
     /// The same for who works in these folders.
     #[must_use]
     pub fn in_folders(&self, cwd: &AbsPath, roots: &[AbsPath]) -> Self {
@@ -178,7 +186,7 @@ pub struct SessionScratch {
     /// Looking for those of sub-folders took too long once.
     pub discovery_off: bool,
     pub state: LiveState,
-    /// What was said to be wrong in files.
+    /// What was said to be wrong in files, and of models that retire.
     pub told_faults: BTreeSet<String>,
     /// Chosen once for the same tools: a request that begins as the one before it is cheap.
     pub fitted_tools: Option<FittedTools>,

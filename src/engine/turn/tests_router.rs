@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-const PRO: &str = "gemini-3-pro-preview";
-const FLASH: &str = "gemini-3-flash-preview";
-const JUDGE: &str = "gemini-3.1-flash-lite";
+const PRO: &str = "gemini-4-argon";
+const FLASH: &str = "gemini-3.8-flash";
+const JUDGE: &str = "gemini-3.5-flash-lite";
 
 struct Talk {
     record: Record,
@@ -132,7 +132,7 @@ fn it_holds_until_a_named_point() {
     talk.log(Fact::Mode { mode: Mode::Yolo });
     assert_eq!(talk.call(), [PRO], "another kind of mode");
     talk.log(Fact::Model { model: "auto-gemini-2.5".to_owned(), window: 0 });
-    assert_eq!(talk.call(), ["gemini-2.5-pro"], "another model was chosen");
+    assert_eq!(talk.call(), ["gemini-3.8-flash"], "another model was chosen");
     assert_eq!(talk.answer(text("Done.")), [""; 0]);
     assert_eq!(talk.prompt(), [JUDGE], "a new prompt");
 }

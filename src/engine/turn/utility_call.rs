@@ -13,6 +13,7 @@ use crate::{
         ids::EffectId,
         model::{Chunk, Failure, Finish, ModelParams, ModelRequest, Purpose, Usage},
         model_table::Parameter,
+        price::Price,
     },
     engine::{
         context::tokens,
@@ -21,7 +22,6 @@ use crate::{
             self,
             failure_class::{FailureClass, classify},
             health::Availability,
-            prices::Price,
             utility_models::UtilityModel,
         },
         step::{Effect, Input},
@@ -119,7 +119,10 @@ impl UtilityCall {
         if let Availability::Unavailable(cause) = cx.scratch.health.availability(&model, cx.step.now.unix_ms) {
             return Err(UtilityError::Unavailable { model, cause: cause.as_str() });
         }
-        let params = fill(&model, params, needed);
+        let models = cx.spec.aliases.models();
+        let thinking = needed.thinking.filter(|_| routing::model_limits::thinks(&model, models));
+        let mut params = fill(params, ModelParams { thinking, ..needed });
+        models.fit(&model, &mut params);
         let mut request = ModelRequest {
             model: model.as_str().into(),
             system,
@@ -128,7 +131,8 @@ impl UtilityCall {
             params,
             traits: cx.spec.aliases.models().traits(&model),
         };
-        let (window, price) = (windows::window(cx.step.record, cx.spec, &model), cx.spec.prices.of(&model));
+        let window = windows::window(cx.step.record, cx.spec, &model);
+        let price = cx.spec.prices.of(&model, &cx.spec.aliases);
         let size = tokens::of_request(&request);
         let real = cx.step.record.token_scale().model_tokens(&model, size);
         if real > window {
@@ -258,13 +262,13 @@ impl UtilityCall {
     }
 }
 
-fn fill(model: &str, params: ModelParams, needed: ModelParams) -> ModelParams {
+fn fill(params: ModelParams, needed: ModelParams) -> ModelParams {
     ModelParams {
         temperature: params.temperature.or(needed.temperature),
         top_p: params.top_p.or(needed.top_p),
         top_k: params.top_k.or(needed.top_k),
         max_output_tokens: params.max_output_tokens.or(needed.max_output_tokens),
-        thinking: params.thinking.or(needed.thinking.filter(|_| routing::model_limits::thinks(model))),
+        thinking: params.thinking.or(needed.thinking),
         include_thoughts: false,
         stop: if params.stop.is_empty() { needed.stop } else { params.stop },
         schema: needed.schema,

@@ -19,7 +19,7 @@ const LEAST_BODY: u64 = 100_000;
 
 /// In tokens, as the model counts them.
 pub(super) fn window(record: &Record, spec: &Spec, model: &str) -> u64 {
-    spec.windows.with_learned(model, record.token_scale().window(model))
+    spec.windows.with_learned(model, record.token_scale().window(model), spec.aliases.models())
 }
 
 /// In bytes of a request.
@@ -30,7 +30,10 @@ pub(super) fn body_limit(record: &Record, spec: &Spec, model: &str) -> u64 {
 
 /// From now on it is this model: what its requests said of its window is forgotten.
 pub fn model_fact(spec: &Spec, model: &str) -> Fact {
-    Fact::Model { model: model.to_owned(), window: spec.windows.of(&spec.aliases.model_of(model)) }
+    Fact::Model {
+        model: model.to_owned(),
+        window: spec.windows.of(&spec.aliases.model_of(model), spec.aliases.models()),
+    }
 }
 
 /// A refusal in unseen words may be about length, if the request was far larger than any that was taken.

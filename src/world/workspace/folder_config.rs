@@ -8,6 +8,7 @@ use crate::{
     base::{
         hook::{Hook, HookSource},
         mcp::{McpLink, McpServerConfig},
+        model_table::ModelTable,
         path::AbsPath,
         peer_agent::ProgramAgent,
         trust::{
@@ -22,7 +23,7 @@ use crate::{
             agents::{self, FoundAgents, ToolLookup},
             castor_home, dotenv,
             extensions::{self, Extensions},
-            integrity,
+            integrity, model_file,
             policies::{self, PolicyFile, PolicyPaths},
             project::ProjectFiles,
             prompts::{self, FoundPrompts, TrustedPrompts},
@@ -43,6 +44,8 @@ pub struct FolderConfig {
     /// With what `.env` files add.
     pub env: Env,
     pub extensions: Extensions,
+    /// What is known of models.
+    pub models: Arc<ModelTable>,
     pub warnings: Vec<Warning>,
     /// Of all files as they were read.
     layers: Arc<Layers>,
@@ -80,8 +83,9 @@ pub fn load(env: &Env, folder: &AbsPath) -> FolderConfig {
     }
     let (env, more) = dotenv::extend_env(env, &project);
     warnings.extend(more);
+    let models = model_file::read(castor_home(&env).as_ref(), &mut warnings);
     let (extensions, layers) = (Extensions::default(), Arc::default());
-    FolderConfig { folder, trust, project, doubt, env, extensions, warnings, layers }.load_extensions()
+    FolderConfig { folder, trust, project, doubt, env, extensions, models, warnings, layers }.load_extensions()
 }
 
 impl FolderConfig {
@@ -107,6 +111,7 @@ impl FolderConfig {
             doubt: None,
             env: Env::default(),
             extensions,
+            models: ModelTable::built_in(),
             warnings: Vec::new(),
             layers: Arc::default(),
         }

@@ -17,6 +17,7 @@ mod front_matter;
 pub mod integrity;
 pub mod jsonc;
 pub mod memory;
+pub mod model_file;
 pub mod policies;
 mod programs;
 pub mod project;

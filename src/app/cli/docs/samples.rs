@@ -55,7 +55,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("messageId", r#""m1""#),
     ("methodId", r#""gemini-api-key""#),
     ("mode", r#""plan""#),
-    ("model", r#""gemini-2.5-flash""#),
+    ("model", r#""gemini-3.8-flash""#),
     ("name", r#""reviewer""#),
     ("notKept", "[]"),
     ("parametersSchema", r#"{"type":"object","properties":{"title":{"type":"string"}}}"#),

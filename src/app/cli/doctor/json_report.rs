@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{
     editors,
     probe::ProbeStep,
-    report::{FolderReport, KeysReport, LastFailure, Report, ServerReport, SettingsReport},
+    report::{FolderReport, KeysReport, KnownModel, LastFailure, Report, ServerReport, SettingsReport},
 };
 use crate::base::path::AbsPath;
 
@@ -79,6 +79,7 @@ struct ModelOutput<'a> {
     /// The one of the settings.
     name: Option<&'a str>,
     reach: ReachOutput<'a>,
+    known: &'a KnownModel,
 }
 
 /// Both are null where the provider was not asked.
@@ -150,6 +151,7 @@ impl Report {
             model: ModelOutput {
                 name: self.model.name.as_deref(),
                 reach: ReachOutput { ms: self.model.reach.ms(), problem: self.model.reach.problem() },
+                known: &self.model.known,
             },
             sandbox: SandboxOutput {
                 level: self.sandbox.in_words(),

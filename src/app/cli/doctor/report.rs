@@ -15,10 +15,12 @@ use crate::{
         cli::auth::{self, AuthOutput},
         server::serve,
         session::{
-            confinement, policies, prompts,
+            confinement,
+            place::settings_of,
+            policies, prompts,
             settings_notices::{SettingsFindings, groups},
         },
-        settings::{self, HookSettings, SettingValue, Settings, Sources, set_values},
+        settings::{self, HookSettings, SettingValue, Settings, Sources, options::Options, set_values},
     },
     base::{
         event::EventKind,
@@ -30,6 +32,7 @@ use crate::{
         sandbox::{SandboxLevel, SandboxState},
         text,
     },
+    engine::routing::retirement::notices,
     wire::acp::session::iso_time,
     world::{
         checkpoints, disk,
@@ -115,6 +118,33 @@ pub(super) struct Model {
     /// The reason why it cannot be asked.
     missing: Option<String>,
     pub reach: ProbeResult,
+    /// The day of what castor knows of models, and what is to be said of this one.
+    pub known: KnownModel,
+}
+
+/// What castor knows by itself.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnownModel {
+    /// The day on which the table of models was read.
+    pub date: String,
+    /// Whether, and when, the model is switched off.
+    pub notices: Vec<String>,
+}
+
+impl KnownModel {
+    fn of(ground: &FolderConfig) -> Self {
+        let settings = settings_of(&Options::default(), ground);
+        let aliases = &settings.models.aliases;
+        let name = settings.model_name.as_deref().unwrap_or_else(|| aliases.default_model());
+        let notices = notices(name, aliases, &settings.models.prices).into_iter().map(|it| it.text).collect();
+        Self { date: aliases.models().date().to_string(), notices }
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        let date = format!("castor knows models as of {}; `castor models` shows more", self.date);
+        std::iter::once(date).chain(self.notices.iter().cloned()).collect()
+    }
 }
 
 /// The sandbox of commands in this folder.
@@ -191,7 +221,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
             without_effect: groups(&found.idle, &ground.folder),
         },
         keys,
-        model: Model { name: merged.model_name.clone(), missing, reach },
+        model: Model { name: merged.model_name.clone(), missing, reach, known: KnownModel::of(&ground) },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(server).collect(),
         sandbox: Sandbox { hold, has, lacks, unseen, advice: sandbox::advice(program) },

@@ -38,7 +38,7 @@ impl Report {
         section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
         section(&mut out, "Settings and files without effect", self.settings.without_effect.iter().cloned());
         section(&mut out, "Keys", key_lines(&self.keys).into_iter());
-        section(&mut out, "Model", [self.model_in_words()].into_iter());
+        section(&mut out, "Model", [self.model_in_words()].into_iter().chain(self.model.known.lines()));
         section(
             &mut out,
             "Sandbox of commands",
@@ -81,6 +81,7 @@ impl Report {
             row("servers", &if is_sound(&servers) { format!("{ms} ms until all were ready") } else { failed() });
         }
         row("model", &self.model_in_words());
+        self.model.known.lines().iter().for_each(|it| row("models", it));
         row("sandbox", &self.sandbox.in_words());
         row("folder", &format!("{}, {}", self.folder.path, self.folder.trust));
         if !self.preparations.left.is_empty() {

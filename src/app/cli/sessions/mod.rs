@@ -26,12 +26,12 @@ use super::{exits::EXIT_INPUT, folder::folder, render::ansi::wants_color, termin
 use crate::{
     app::{
         cli::sessions::export::{AgentLogs, ExportedStory, Story},
-        model::chosen_model::DEFAULT_MODEL,
         server::sessions::new_id,
     },
     base::{
         clock::Now,
         ids::{MessageId, SessionId},
+        model_table::ModelTable,
         path::AbsPath,
     },
     engine::record::Fork,
@@ -389,7 +389,8 @@ fn import(context: &mut CommandContext<'_>, file: &PathBuf, dir: Option<&PathBuf
     let file = context.cwd.join(file);
     let bytes = disk::read(&file).map_err(|it| CommandError::input(format!("{file}: {it}")))?;
     let cwd = folder(context.cwd, dir).map_err(CommandError::input)?;
-    let defaults = ImportDefaults { cwd: &cwd, model: DEFAULT_MODEL };
+    let models = ModelTable::built_in();
+    let defaults = ImportDefaults { cwd: &cwd, model: models.default_model(context.now.day()) };
     let read =
         import::parse(&bytes, defaults).map_err(|it| CommandError::input(format!("{file} was not imported: {it}")))?;
     let id = &read.id;

@@ -28,7 +28,6 @@ use crate::{
         panics,
         server::{event::Event, event_loop::unix_ms, traces},
         session::{hooks, policies::load_shipped, session_resources::SessionResources},
-        settings::load_price_list,
     },
     base::{
         check::Check,
@@ -36,6 +35,7 @@ use crate::{
         hook::{HookEnd, HookReport, HookRun},
         host_tools::HostRun,
         model::{Chunk, Failure, FailureKind, ModelRequest, Purpose},
+        model_table::ModelTable,
         path::AbsPath,
         saved_memory::MemoryOrder,
         server_offer::ServerQuery,
@@ -124,6 +124,7 @@ impl Threads {
             | Effect::WriteScratch { .. }
             | Effect::UpdateHealth { .. }
             | Effect::RememberRefusal { .. }
+            | Effect::SayOnce { .. }
             | Effect::ApplyTrust(_)
             | Effect::ReadDefinitions
             | Effect::RenewCredential(_)
@@ -256,7 +257,7 @@ impl Workers for Threads {
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::ProbeSandbox => self.spawn_blocking(|| _ = sandbox::has_mounts()),
             Job::LoadTables => {
-                self.spawn_blocking(load_price_list);
+                self.spawn_blocking(|| _ = ModelTable::built_in());
                 self.spawn_blocking(load_shipped);
             }
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),

@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-const PRO: &str = "gemini-3-pro-preview";
-const FLASH: &str = "gemini-3-flash-preview";
+const PRO: &str = "gemini-4-argon";
+const FLASH: &str = "gemini-3.8-flash";
 
 struct Case {
     aliases: Aliases,
@@ -127,7 +127,7 @@ fn unavailable_model_is_skipped_when_configured() {
 fn auto_model_asks_a_classifier() {
     let auto = || case(&[PRO, FLASH], FallbackAction::Ask);
     assert_eq!([auto().to("auto"), auto().to("auto-gemini-3")], ["ask the numerical classifier"; 2]);
-    assert_eq!(auto().to("auto-gemini-2.5"), "ask the classifier");
+    assert_eq!(auto().to("auto-gemini-2.5"), "ask the numerical classifier");
     assert_eq!(Case { unasked: true, ..auto() }.to("auto"), format!("{PRO} [default] the default of auto"));
     let plain = RoutingRules { numerical: false, ..RoutingRules::default() };
     assert_eq!(Case { rules: plain, ..auto() }.to("auto"), "ask the classifier");
@@ -158,7 +158,7 @@ fn a_local_judge_comes_first() {
     assert_eq!(local().to("auto"), "ask the local classifier");
     assert_eq!(local().said(ClassifierModel::Local, Err("gone")).to("auto"), "ask the numerical classifier");
     let said = local().said(ClassifierModel::Local, Ok(TaskClass::Flash)).to("auto-gemini-2.5");
-    assert_eq!(said, "gemini-2.5-flash [local-classifier] it says so");
+    assert_eq!(said, "gemini-3.5-flash-lite [local-classifier] it says so");
     assert_eq!(local().to("m"), "m [override] configured");
 }
 

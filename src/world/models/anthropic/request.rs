@@ -8,7 +8,11 @@ use crate::{
     base::{
         history::{Role, Turn},
         model::{ModelParams, ModelRequest, Thinking},
-        model_table::{Parameter, row::StructuredOutput},
+        model_table::{
+            Parameter,
+            row::StructuredOutput,
+            thinking::{ThinkingKind, budget_of},
+        },
         tool::{CallResult, ToolSpec},
         tool_offer::ToolOffer,
     },
@@ -26,13 +30,8 @@ use crate::{
 const MAX_TOKENS: u32 = 32_000;
 /// What every model gives, where another limit was refused.
 const LEAST_MAX_TOKENS: u32 = 4_096;
-/// The same, for models that give less.
-const SMALL_MAX_TOKENS: &[(&str, u32)] = &[("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096)];
 /// The least that the API takes as a budget for thoughts, in tokens.
 const MIN_BUDGET: u32 = 1_024;
-/// Words for how much to think, with their budget in tokens for models that know no words.
-const LEVELS: &[(&str, u32)] =
-    &[("minimal", 1_024), ("low", 4_096), ("medium", 10_240), ("high", 24_576), ("max", 28_672)];
 
 /// The whole body of a request.
 pub fn body(request: &ModelRequest) -> Vec<u8> {
@@ -53,7 +52,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     let params = &request.params;
     let max_tokens = match request.traits.refused.has(Parameter::MaxOutputTokens) {
         true => LEAST_MAX_TOKENS,
-        false => params.max_output_tokens.unwrap_or_else(|| max_tokens(&request.model)),
+        false => params.max_output_tokens.unwrap_or(MAX_TOKENS.min(request.traits.max_output.unwrap_or(MAX_TOKENS))),
     };
     push_member(&mut out, "model", &&*request.model);
     push_member(&mut out, "max_tokens", &max_tokens);
@@ -63,7 +62,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     kept.iter().for_each(|it| push_member(&mut out, "cache_control", it));
     // Nobody who thinks can be made to call a tool.
     let shape = forced_shape(request);
-    let thinking = thinking(params, &request.model, max_tokens).filter(|_| shape.is_none());
+    let thinking = thinking(params, request.traits.thinking, max_tokens).filter(|_| shape.is_none());
     // The API takes no temperature beside thoughts.
     let temperature = params.temperature.filter(|_| thinking.is_none());
     let top_p = params.top_p.filter(|_| thinking.is_none() && temperature.is_none());
@@ -94,7 +93,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
 /// The form that the model itself is held to, and how hard it works.
 fn output_config(request: &ModelRequest) -> Option<Value> {
     let format = format(request).map(|it| ("format".to_owned(), json!({ "type": "json_schema", "schema": it })));
-    let effort = effort(&request.params, &request.model).map(|it| ("effort".to_owned(), it));
+    let effort = effort(&request.params, request.traits.thinking).map(|it| ("effort".to_owned(), it));
     let all: Map<String, Value> = effort.into_iter().chain(format).collect();
     (!all.is_empty()).then_some(Value::Object(all))
 }
@@ -109,24 +108,14 @@ pub fn forced_shape(request: &ModelRequest) -> Option<&Value> {
     request.params.schema.as_deref().filter(|_| request.tools.is_empty() && format(request).is_none())
 }
 
-fn max_tokens(model: &str) -> u32 {
-    let found = SMALL_MAX_TOKENS.iter().find(|(name, _)| model.contains(name));
-    found.map_or(MAX_TOKENS, |(_, it)| *it)
-}
-
-/// Whether the model decides by itself how long to think, as all do since 4.6; older ones want a budget.
-fn is_adaptive(model: &str) -> bool {
-    const OLDER: &[&str] = &["claude-2", "claude-3", "-4-0", "-4-1", "-4-2", "-4-5", "-4.1", "-4.5"];
-    model.contains("claude") && !OLDER.iter().any(|it| model.contains(it)) && !model.ends_with("-4")
-}
-
-fn thinking(params: &ModelParams, model: &str, max_tokens: u32) -> Option<Value> {
+/// Some models decide by themselves how long to think; others want a budget.
+fn thinking(params: &ModelParams, kind: ThinkingKind, max_tokens: u32) -> Option<Value> {
     let budget = match params.thinking.as_ref()? {
         Thinking::Budget(0) => return None,
         Thinking::Budget(it) => u32::try_from(*it).ok(),
-        Thinking::Level(word) => level(word).map(|(_, it)| it),
+        Thinking::Level(word) => budget_of(word).and_then(|it| u32::try_from(it).ok()),
     };
-    if is_adaptive(model) {
+    if kind == ThinkingKind::Adaptive {
         let display = if params.include_thoughts { "summarized" } else { "omitted" };
         return Some(json!({ "type": "adaptive", "display": display }));
     }
@@ -136,15 +125,11 @@ fn thinking(params: &ModelParams, model: &str, max_tokens: u32) -> Option<Value>
     (budget >= MIN_BUDGET).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
 }
 
-fn effort(params: &ModelParams, model: &str) -> Option<Value> {
-    let Some(Thinking::Level(word)) = &params.thinking else { return None };
-    let (word, _) = level(word).filter(|_| is_adaptive(model))?;
-    let word = if word == "minimal" { "low" } else { word };
-    Some(word.into())
-}
-
-fn level(word: &str) -> Option<(&'static str, u32)> {
-    LEVELS.iter().find(|(it, _)| it.eq_ignore_ascii_case(word)).copied()
+fn effort(params: &ModelParams, kind: ThinkingKind) -> Option<Value> {
+    match &params.thinking {
+        Some(Thinking::Level(word)) if kind == ThinkingKind::Adaptive => Some(word.as_str().into()),
+        _ => None,
+    }
 }
 
 fn tool(it: &ToolSpec) -> Value {

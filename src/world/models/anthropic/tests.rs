@@ -6,6 +6,7 @@ use super::{request::body, response::AnthropicDecoder};
 use crate::{
     base::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
+        model_table::ModelTable,
         tool::{ToolKind, ToolSpec},
     },
     world::models::{gemini::conversation, legal_names::LegalNames, remote::Decode, tests_streams::decode_events},
@@ -18,7 +19,7 @@ fn request(model: &str, conversation_text: &str) -> ModelRequest {
         contents: conversation(conversation_text),
         tools: [].into(),
         params: ModelParams::default(),
-        traits: crate::base::model_table::ModelTable::built_in().traits(model),
+        traits: ModelTable::built_in().traits(model),
     }
 }
 
@@ -53,12 +54,13 @@ fn bodies() {
 #[test]
 fn thinking_level_sets_the_budget() {
     let got = |model: &str, thinking: Thinking| {
-        let params = ModelParams {
+        let mut params = ModelParams {
             thinking: Some(thinking),
             include_thoughts: true,
             temperature: Some(1.0),
             ..ModelParams::default()
         };
+        ModelTable::built_in().fit(model, &mut params);
         let got = read(&ModelRequest { params, ..request(model, "user text hi") });
         assert_eq!(got.get("temperature").is_none(), got.get("thinking").is_some(), "{model}");
         (got["thinking"].clone(), got["output_config"].clone())
@@ -69,14 +71,15 @@ fn thinking_level_sets_the_budget() {
     for (model, thinking, expected, effort) in [
         ("claude-sonnet-4-5", Thinking::Budget(8_192), budget(8_192), Value::Null),
         ("claude-sonnet-4-5", Thinking::Budget(-1), budget(15_488), Value::Null),
-        ("claude-sonnet-4-5", Thinking::Budget(100), Value::Null, Value::Null),
+        ("claude-sonnet-4-5", Thinking::Budget(100), budget(1_024), Value::Null),
+        ("claude-sonnet-4-5", Thinking::Budget(0), Value::Null, Value::Null),
         ("claude-sonnet-4-5", Thinking::Budget(90_000), budget(30_976), Value::Null),
-        ("claude-opus-4-20250514", level("low"), budget(4_096), Value::Null),
-        ("claude-3-5-haiku", level("HIGH"), budget(7_168), Value::Null),
+        ("claude-opus-4-20250514", level("low"), budget(1_024), Value::Null),
+        ("claude-3-5-haiku", level("HIGH"), Value::Null, Value::Null),
         ("claude-opus-4-6", level("HIGH"), adaptive.clone(), json!({ "effort": "high" })),
         ("claude-opus-5", level("minimal"), adaptive.clone(), json!({ "effort": "low" })),
-        ("claude-opus-4-7", Thinking::Budget(8_192), adaptive, Value::Null),
-        ("claude-opus-4-7", Thinking::Budget(0), Value::Null, Value::Null),
+        ("claude-opus-4-7", Thinking::Budget(8_192), adaptive.clone(), json!({ "effort": "medium" })),
+        ("claude-opus-4-7", Thinking::Budget(0), adaptive, json!({ "effort": "low" })),
     ] {
         assert_eq!(got(model, thinking.clone()), (expected, effort), "{model} {thinking:?}");
     }

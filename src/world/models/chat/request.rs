@@ -54,7 +54,10 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
     }
     let is_new_name = newest != refused.has(Parameter::MaxTokensName);
     let limit = if is_new_name { "max_completion_tokens" } else { "max_tokens" };
-    let effort = params.thinking.as_ref().and_then(|it| match it {
+    // Some take no word for thinking beside tools, in this dialect.
+    let takes_effort =
+        request.tools.is_empty() || !(refused.has(Parameter::ChatTools) || refused.has(Parameter::ChatToolsWithEffort));
+    let effort = params.thinking.as_ref().filter(|_| takes_effort).and_then(|it| match it {
         Thinking::Level(level) => Some(level.to_lowercase()),
         // Servers of this kind know no budgets; leaving it out is their own choice.
         Thinking::Budget(_) => None,

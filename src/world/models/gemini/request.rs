@@ -27,7 +27,7 @@ const USUAL_BYTES: usize = 32 << 10;
 /// The whole body of a request. The contents come last: the next request begins as this one did, and what the service
 /// keeps of it can be used again.
 pub fn body(request: &ModelRequest, knows_ids: bool) -> Vec<u8> {
-    let form = Form { knows_ids, nests_media: nests_media(&request.model) };
+    let form = Form { knows_ids, nests_media: request.traits.nests_media };
     let turns: Vec<(&'static str, Bytes)> = request
         .contents
         .iter()
@@ -107,9 +107,9 @@ impl Form {
     fn dialect(self, turn: &Turn) -> &'static str {
         match (self.knows_ids, self.nests_media && turn.parts().iter().any(has_media_result)) {
             (true, false) => "gemini",
-            (true, true) => "gemini-3",
+            (true, true) => "gemini-nested",
             (false, false) => "vertex",
-            (false, true) => "vertex-3",
+            (false, true) => "vertex-nested",
         }
     }
 
@@ -118,10 +118,6 @@ impl Form {
         let bare = id.strip_prefix(name).and_then(|it| it.strip_prefix("__")).unwrap_or(id);
         (self.knows_ids && !bare.is_empty()).then_some(bare)
     }
-}
-
-fn nests_media(model: &str) -> bool {
-    model.trim_start_matches("models/").starts_with("gemini-3")
 }
 
 fn has_media_result(part: &TurnPart) -> bool {

@@ -196,6 +196,7 @@ fn result_media_follows_the_model() {
     ]);
     for (model, expected) in [("gemini-2.5-pro", &beside), ("gemini-3-pro", &nested), ("gemini-2.5-pro", &beside)] {
         request.model = model.into();
+        request.traits = crate::base::model_table::ModelTable::built_in().traits(model);
         let body: Value = serde_json::from_slice(&body(&request, true)).unwrap();
         assert_eq!(body["contents"][2]["parts"], *expected, "{model}");
     }
