@@ -70,8 +70,8 @@ impl Ledger {
             return;
         }
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        // What is no text has another sign in its place, and the request around it is owed an answer.
-        let mended = || serde_json::from_str(&String::from_utf8_lossy(line).replace("\\ud800", "")).ok();
+        // Half a surrogate pair is read as a sign, and the request around it is owed an answer.
+        let mended = || serde_json::from_str(&str::from_utf8(line).ok()?.replace("\\ud800", "")).ok();
         let message: Value = serde_json::from_slice(line).ok().or_else(mended).unwrap_or_default();
         let (Some(id), method) = (message.get("id").cloned(), &message["method"]) else { return };
         if message.get("method").is_none() {
