@@ -130,7 +130,7 @@ fn very_large_results_are_distilled_where_settings_want_it() {
     three_prompts(&mut client, &session);
     let asked = server.asked();
     let has = |at: usize, text: &str| asked[at].body.replace("\\u003c", "<").contains(text);
-    assert!(asked[1].head.contains("gemini-3-flash") && has(1, "list the hard facts") && has(1, "long-name-39"));
+    assert!(asked[1].head.contains("gemini-3.8-flash") && has(1, "list the hard facts") && has(1, "long-name-39"));
     assert!(has(2, "[Message Normalized: Tool output exceeded size limit]") && has(2, "<facts>\\n- forty files"));
     assert!(has(2, "bytes left out] ...") && tokens::of_text(&asked[2].body) < 5_000);
     let (_, file) = asked[2].body.split_once("Full output saved to: ").expect("no file");
