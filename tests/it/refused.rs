@@ -50,15 +50,18 @@ fn image(n_bytes: usize) -> Value {
     json!({"type": "image", "mimeType": "image/png", "data": "iVBO".repeat(n_bytes / 4)})
 }
 
-fn castor(sandbox: &Sandbox, args: &[&str]) -> String {
-    let output = sandbox.command().args(args).stdin(Stdio::null()).output().unwrap();
+/// What another command of the same home writes.
+fn castor(sandbox: &mut Sandbox, args: &[&str]) -> String {
+    let own = std::mem::replace(&mut sandbox.args, args.iter().map(Into::into).collect());
+    let output = sandbox.command().stdin(Stdio::null()).output().unwrap();
+    sandbox.args = own;
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// For this session, for later ones, and until `castor models forget` or a week ends it.
 #[test]
 fn refused_parameter_is_left_out_and_remembered() {
-    let (server, sandbox) = serve(|asked| {
+    let (server, mut sandbox) = serve(|asked| {
         let error = json!({"message": "Unknown parameter: 'stream_options'.", "type": "invalid_request_error",
             "param": "stream_options", "code": "unknown_parameter"});
         asked.body.contains("stream_options").then_some(error)
@@ -75,9 +78,9 @@ fn refused_parameter_is_left_out_and_remembered() {
     let (_, told) = say(&mut client, &session);
     assert!(count() == 4 && !told.contains("stream_options"), "later sessions know it: {told}");
     client.end().unwrap();
-    let listed = castor(&sandbox, &["models", "p"]);
+    let listed = castor(&mut sandbox, &["models", "p"]);
     assert!(listed.contains("p/m1") && listed.contains("is asked without `stream_options` until"), "{listed}");
-    let said = castor(&sandbox, &["models", "forget", "p/m1"]);
+    let said = castor(&mut sandbox, &["models", "forget", "p/m1"]);
     assert!(said.contains("1 refused parameter of p/m1 is forgotten"), "{said}");
     let before = count();
     let (mut client, session) = open(&sandbox);
