@@ -77,7 +77,8 @@ impl Unit {
 impl Rule {
     fn from_pair(model: Unit, file: Unit, old: &str, new: &str) -> Option<Self> {
         let (a, b) = (model.split(old)?, file.split(new)?);
-        (a.1 == b.1).then_some(Self { model, file, shift: b.0.cast_signed() - a.0.cast_signed() })
+        let res = Self { model, file, shift: b.0.cast_signed() - a.0.cast_signed() };
+        (a.1 == b.1 && (res.shift == 0 || !res.is_odd())).then_some(res)
     }
 
     fn holds(&self, old: &str, new: &str) -> bool {
@@ -91,7 +92,12 @@ impl Rule {
 
     /// Lines were shifted, or another unit was used; not both.
     fn is_simple(&self) -> bool {
-        self.model == self.file || self.shift == 0
+        self.model == self.file || (self.shift == 0 && !self.is_odd())
+    }
+
+    /// Three blanks are rarely a level, and often two and one that aligns something.
+    fn is_odd(&self) -> bool {
+        self.model == Unit::Blanks(3) || self.file == Unit::Blanks(3)
     }
 }
 

@@ -164,7 +164,11 @@ fn random_case(dice: &mut Dice, damages: &[Damage]) -> Option<Case> {
     let before = typed(&file, unit) + if dice.one_in(6) { "" } else { "\n" };
     let bare = |lines: &[Line]| lines.iter().map(|it| it.text.clone()).collect::<Vec<_>>();
     let places = bare(&file).windows(old.len()).filter(|it| *it == bare(old)).count();
-    if true_old == true_new || places != 1 || before.matches(&true_old).count() != 1 {
+    let start = typed(&file[..from], unit).len() + usize::from(from > 0);
+    if true_old == true_new || places != 1 || before.find(&true_old) != before.rfind(&true_old) {
+        return None;
+    }
+    if before.find(&true_old) != Some(start) {
         return None;
     }
     let is_crlf = dice.one_in(2);
