@@ -103,6 +103,7 @@ fn request() -> ModelRequest {
         contents: vec![Arc::new(turn)],
         tools: [].into(),
         params: ModelParams::default(),
+        traits: Default::default(),
     }
 }
 

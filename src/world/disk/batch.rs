@@ -129,6 +129,7 @@ mod tests {
     }
 
     /// All names below a folder, with the contents of files.
+    #[allow(clippy::unwrap_used)]
     fn listing(dir: &AbsPath) -> Vec<String> {
         let mut res = Vec::new();
         for entry in fs::read_dir(dir).unwrap() {

@@ -128,7 +128,7 @@ impl<'a> Retyping<'a> {
         }
         let unknown = |it: &&str| !is_blank(it) && !known.contains_key(indentation(it));
         let rules = rules.unwrap_or_default();
-        let Some(first) = new.iter().position(|it| unknown(&it)) else {
+        let Some(first) = new.iter().position(unknown) else {
             return Ok(Self { rule: rules.first().copied(), known });
         };
         let step = usual_step(file);

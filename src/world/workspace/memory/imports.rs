@@ -141,7 +141,8 @@ fn names_in(word: &str) -> impl Iterator<Item = &str> {
     let ends = word.char_indices().rev().filter(move |(at, mark)| {
         let behind = word.get(at + mark.len_utf8()..).unwrap_or_default();
         let goes_on = behind.trim_start_matches(is_joint).starts_with(char::is_alphanumeric);
-        !mark.is_alphanumeric() && !(is_joint(*mark) && goes_on)
+        let is_inside = is_joint(*mark) && goes_on;
+        !mark.is_alphanumeric() && !is_inside
     });
     let shorter = ends.filter_map(|(at, _)| word.get(..at)).filter(|it| !it.is_empty());
     std::iter::once(word).chain(shorter).take(MAX_ENDS)

@@ -1,6 +1,6 @@
 //! The agent's side of the loop: the session that opens, messages, answers.
 
-use std::{mem, time::Duration};
+use std::time::Duration;
 
 use jsonrpsee::core::client::Error;
 use serde_json::{Value, json, value::RawValue};
@@ -149,7 +149,7 @@ impl SessionLoop {
         if opened.is_castor() {
             self.ask_servers(Duration::ZERO);
         }
-        if mem::take(&mut self.link.picks_session) {
+        if self.link.picks_session {
             self.list_sessions();
         }
     }

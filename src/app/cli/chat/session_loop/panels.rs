@@ -1,6 +1,6 @@
 //! Leaves of composer and pickers: files, earlier messages, editor and pager, clipboard, sessions, rewinds.
 
-use std::{io, sync::atomic::Ordering};
+use std::{io, mem, sync::atomic::Ordering};
 
 use jsonrpsee::core::client::Error;
 use serde_json::{Value, json};
@@ -203,7 +203,11 @@ impl SessionLoop {
 
     pub(super) fn show_sessions(&mut self, rows: Result<Vec<SessionRow>, Error>) {
         match rows {
-            Ok(rows) => {
+            Ok(mut rows) => {
+                // Whoever asks for the list at the start wants none of the session that is just open, and empty.
+                if mem::take(&mut self.link.picks_session) {
+                    rows.retain(|it| Some(&it.id) != self.link.session.as_ref());
+                }
                 let picker = SessionPicker::new(rows, &self.link.cwd.to_string(), jiff::Zoned::now());
                 self.chat.open_picker(Box::new(picker));
             }

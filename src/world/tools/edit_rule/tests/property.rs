@@ -230,6 +230,8 @@ fn is_as_if_moved(true_old: &str, old: &str, new: &str) -> bool {
 }
 
 fn run(seed: u64, several: bool) -> usize {
+    // A test's own, and no setting of castor's.
+    #[allow(clippy::disallowed_methods)]
     let cases = std::env::var("EDIT_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(2_000);
     let mut dice = Dice(seed);
     let (mut n, mut refused) = (0, 0);
