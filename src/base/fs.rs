@@ -20,12 +20,12 @@ pub trait Fs: Send + Sync {
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>>;
 
     /// Makes all changes, or none.
-    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>>;
+    fn change(&self, changes: Vec<PlannedChange>) -> BoxFuture<'_, Result<(), ChangeError>>;
 }
 
 /// A file before and after a change; `None`: there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileChange {
+pub struct PlannedChange {
     pub path: AbsPath,
     pub before: Option<Vec<u8>>,
     pub after: Option<Vec<u8>>,
@@ -33,7 +33,7 @@ pub struct FileChange {
     pub moved_from: Option<AbsPath>,
 }
 
-impl FileChange {
+impl PlannedChange {
     /// What takes it back.
     pub fn inverse(&self) -> Self {
         Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone(), moved_from: None }

@@ -1,5 +1,6 @@
 //! Model table: dated rows of what is known of models. One file comes with castor; the user may have a newer one.
 
+pub mod edit_tool;
 mod fitting;
 pub mod name_pattern;
 pub mod parameter;
@@ -16,8 +17,9 @@ use jiff::civil::Date;
 use serde::Deserialize;
 
 use self::{
+    edit_tool::EditTool,
     name_pattern::ModelName,
-    row::{CallIds, EditTool, ModelFamily, ModelRow, ROW_KEYS, StructuredOutput},
+    row::{CallIds, ModelFamily, ModelRow, ROW_KEYS, StructuredOutput},
     service_life::read_day,
     thinking::{ThinkingKind, ThinkingRange},
 };

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 use bytes::Bytes;
 
 use crate::base::{
-    model_table::row::EditTool,
+    model_table::edit_tool::EditTool,
     one_entry_cache::OneEntryCache,
     tool::{PolicyClass, REPLACE, ToolSpec},
 };

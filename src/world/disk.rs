@@ -29,7 +29,7 @@ use std::{
 };
 
 use crate::base::{
-    fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
+    fs::{BoxFuture, ChangeError, Fs, FsError, PlannedChange},
     path::AbsPath,
     path_text,
 };
@@ -370,7 +370,7 @@ impl Fs for DiskFs {
         Box::pin(on_thread(path, move |path| write_real(path, &bytes)))
     }
 
-    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+    fn change(&self, changes: Vec<PlannedChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
         Box::pin(batch::change_files(changes))
     }
 }

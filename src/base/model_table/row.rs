@@ -4,7 +4,10 @@ use jiff::civil::Date;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 
-use super::{name_pattern::NamePattern, parameter::ParameterSet, service_life::ServiceLife, thinking::ThinkingRange};
+use super::{
+    edit_tool::EditTool, name_pattern::NamePattern, parameter::ParameterSet, service_life::ServiceLife,
+    thinking::ThinkingRange,
+};
 use crate::base::price::Price;
 
 /// What is known of the models whose name fits.
@@ -84,15 +87,6 @@ pub enum Medium {
     Pdf,
     Audio,
     Video,
-}
-
-/// The tool for edits that a model was trained with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EditTool {
-    #[default]
-    Replace,
-    ApplyPatch,
 }
 
 /// Whether a model can be held to a JSON schema.

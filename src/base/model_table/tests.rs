@@ -4,8 +4,9 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{
     ModelTable,
+    edit_tool::EditTool,
     parameter::Parameter,
-    row::{CallIds, EditTool, StructuredOutput},
+    row::{CallIds, StructuredOutput},
     service_life::{NOTICE_DAYS, ServiceState},
     thinking::ThinkingKind,
 };
@@ -106,7 +107,7 @@ fn models_are_found_by_their_own_name() {
         ("bedrock/us.anthropic.claude-opus-4-5-20251101-v1:0", "claude-opus-4-5*"),
         ("openrouter/anthropic/claude-opus-4.5", "claude-opus-4-5*"),
         ("vertex/claude-opus-4-5@20251101", "claude-opus-4-5*"),
-        ("openai/gpt-5-2025-08-07", "gpt-5"),
+        ("openai/gpt-5-2025-08-07", "gpt-5-20*"),
         ("openai/gpt-6.2-sol", "gpt-6.2-sol*"),
         ("minimax/MiniMax-M3", "minimax-m3*"),
         ("moonshotai/kimi-k2-0905-preview", "kimi-k2*"),

@@ -7,7 +7,7 @@ use super::fs_error;
 #[cfg(unix)]
 use super::real;
 use crate::base::{
-    fs::{ChangeError, FileChange, FsError},
+    fs::{ChangeError, FsError, PlannedChange},
     path::AbsPath,
 };
 
@@ -15,13 +15,13 @@ use crate::base::{
 ///
 /// # Errors
 /// What could not be made. Nothing is changed then, but for the files that it names as left.
-pub async fn change_files(changes: Vec<FileChange>) -> Result<(), ChangeError> {
+pub async fn change_files(changes: Vec<PlannedChange>) -> Result<(), ChangeError> {
     let Some(path) = changes.first().map(|it| it.path.clone()) else { return Ok(()) };
     let done = tokio::task::spawn_blocking(move || change_now(&changes)).await;
     done.unwrap_or_else(|it| Err(FsError::Other { path, message: it.to_string() }.into()))
 }
 
-fn change_now(changes: &[FileChange]) -> Result<(), ChangeError> {
+fn change_now(changes: &[PlannedChange]) -> Result<(), ChangeError> {
     let new_folders = missing_folders(changes);
     let res = stage_and_rename(changes);
     if res.is_err() {
@@ -33,7 +33,7 @@ fn change_now(changes: &[FileChange]) -> Result<(), ChangeError> {
 
 /// One after the other, up to the first that fails.
 #[cfg(not(unix))]
-fn stage_and_rename(changes: &[FileChange]) -> Result<(), ChangeError> {
+fn stage_and_rename(changes: &[PlannedChange]) -> Result<(), ChangeError> {
     changes.iter().try_for_each(|it| {
         let done = match &it.after {
             Some(bytes) => super::write_atomic(&it.path, bytes),
@@ -44,7 +44,7 @@ fn stage_and_rename(changes: &[FileChange]) -> Result<(), ChangeError> {
 }
 
 #[cfg(unix)]
-fn stage_and_rename(changes: &[FileChange]) -> Result<(), ChangeError> {
+fn stage_and_rename(changes: &[PlannedChange]) -> Result<(), ChangeError> {
     let fail = |path: &AbsPath, error: &io::Error| ChangeError::from(fs_error(path, error));
     let written = || changes.iter().filter_map(|it| Some((&it.path, it.after.as_ref()?, &it.moved_from)));
     let mut staged = Vec::new();
@@ -65,7 +65,7 @@ fn stage_and_rename(changes: &[FileChange]) -> Result<(), ChangeError> {
     for (n, (file, (path, ..))) in staged.into_iter().zip(written()).enumerate() {
         let named = file.link_as(path.as_path().file_name().unwrap_or_default());
         if let Err(why) = named {
-            let done: Vec<&FileChange> = changes.iter().filter(|it| it.after.is_some()).take(n).collect();
+            let done: Vec<&PlannedChange> = changes.iter().filter(|it| it.after.is_some()).take(n).collect();
             return Err(undo(&done, removed, fail(path, &why)));
         }
     }
@@ -74,7 +74,7 @@ fn stage_and_rename(changes: &[FileChange]) -> Result<(), ChangeError> {
 
 /// Puts back what was done.
 #[cfg(unix)]
-fn undo(done: &[&FileChange], removed: Vec<(&AbsPath, real::UnnamedFile)>, mut why: ChangeError) -> ChangeError {
+fn undo(done: &[&PlannedChange], removed: Vec<(&AbsPath, real::UnnamedFile)>, mut why: ChangeError) -> ChangeError {
     for (path, file) in removed {
         if file.link_as(path.as_path().file_name().unwrap_or_default()).is_err() {
             why.left.push(path.clone());
@@ -93,7 +93,7 @@ fn undo(done: &[&FileChange], removed: Vec<(&AbsPath, real::UnnamedFile)>, mut w
 }
 
 /// The folders that have to be made, the deepest first.
-fn missing_folders(changes: &[FileChange]) -> Vec<AbsPath> {
+fn missing_folders(changes: &[PlannedChange]) -> Vec<AbsPath> {
     let mut res: Vec<AbsPath> = Vec::new();
     for it in changes.iter().filter(|it| it.after.is_some()) {
         let mut folder = it.path.parent();
@@ -107,14 +107,16 @@ fn missing_folders(changes: &[FileChange]) -> Vec<AbsPath> {
     res
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::change_now;
     use crate::{
         base::{
-            fs::{FileChange, FsError},
+            fs::{FsError, PlannedChange},
             path::AbsPath,
         },
         world::disk::real_path,
@@ -124,12 +126,11 @@ mod tests {
         it.map(|it| it.as_bytes().to_vec())
     }
 
-    fn change(path: AbsPath, before: Option<&str>, after: Option<&str>) -> FileChange {
-        FileChange { path, before: bytes(before), after: bytes(after), moved_from: None }
+    fn change(path: AbsPath, before: Option<&str>, after: Option<&str>) -> PlannedChange {
+        PlannedChange { path, before: bytes(before), after: bytes(after), moved_from: None }
     }
 
     /// All names below a folder, with the contents of files.
-    #[allow(clippy::unwrap_used)]
     fn listing(dir: &AbsPath) -> Vec<String> {
         let mut res = Vec::new();
         for entry in fs::read_dir(dir).unwrap() {
@@ -189,7 +190,7 @@ mod tests {
         for it in ["a", "n/e/w"] {
             assert_eq!(fs::metadata(dir.join(it)).unwrap().permissions().mode() & 0o777, 0o750, "{it}");
         }
-        let back: Vec<FileChange> = good().iter().map(FileChange::inverse).collect();
+        let back: Vec<PlannedChange> = good().iter().map(PlannedChange::inverse).collect();
         change_now(&back).unwrap();
         assert_eq!(fs::read(dir.join("gone")).unwrap(), b"old");
     }

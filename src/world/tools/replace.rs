@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{Access, BaseHash, Preview, REPLACE, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::tools::{
         Builtin, Task, ToolContext,
@@ -29,7 +29,7 @@ pub struct Replace;
 impl Builtin for Replace {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "replace".into(),
+            name: REPLACE.into(),
             title: "Edit".into(),
             description: "Replaces text in a file. old_string must name one place: give a few lines of context, \
                           exactly as in the file. An empty old_string creates a file."

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     app::server::event::{EditorRequest, Event},
     base::{
-        fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
+        fs::{BoxFuture, ChangeError, Fs, FsError, PlannedChange},
         ids::{EffectId, SessionId},
         path::AbsPath,
         terminal::{CommandEvent, CommandLine, Exit, RunningCommand, Screen, Terminal},
@@ -123,9 +123,9 @@ impl EditorFs {
 
 impl EditorFs {
     /// First what the editor has no say in, as a whole; then its own files, one by one. Editors remove none.
-    async fn change_all(&self, changes: Vec<FileChange>) -> Result<(), ChangeError> {
-        let is_written = |it: &FileChange| it.after.is_some() && it.moved_from.is_none();
-        let is_editors = |it: &FileChange| self.writes && is_written(it) && self.is_known(&it.path);
+    async fn change_all(&self, changes: Vec<PlannedChange>) -> Result<(), ChangeError> {
+        let is_written = |it: &PlannedChange| it.after.is_some() && it.moved_from.is_none();
+        let is_editors = |it: &PlannedChange| self.writes && is_written(it) && self.is_known(&it.path);
         let (own, of_disk): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_editors);
         self.disk.change(of_disk.clone()).await?;
         for (n, it) in own.iter().enumerate() {
@@ -136,7 +136,7 @@ impl EditorFs {
         Ok(())
     }
 
-    async fn take_back(&self, own: &[FileChange], of_disk: &[FileChange], why: FsError) -> ChangeError {
+    async fn take_back(&self, own: &[PlannedChange], of_disk: &[PlannedChange], why: FsError) -> ChangeError {
         let mut res = ChangeError::from(why);
         for it in own {
             let done = match &it.before {
@@ -145,7 +145,7 @@ impl EditorFs {
             };
             res.left.extend((!done).then(|| it.path.clone()));
         }
-        let inverse: Vec<FileChange> = of_disk.iter().map(FileChange::inverse).collect();
+        let inverse: Vec<PlannedChange> = of_disk.iter().map(PlannedChange::inverse).collect();
         if self.disk.change(inverse).await.is_err() {
             res.left.extend(of_disk.iter().map(|it| it.path.clone()));
         }
@@ -169,7 +169,7 @@ impl Fs for EditorFs {
         }
     }
 
-    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+    fn change(&self, changes: Vec<PlannedChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
         Box::pin(self.change_all(changes))
     }
 }

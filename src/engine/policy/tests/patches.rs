@@ -70,8 +70,8 @@ fn patches_file_by_file() {
             assert!(said.contains("/w/c: "), "{said}");
         }
         check("yolo", &rule(tool, "deny", "/w/z"), three, "allow");
-        check("autoEdit", &rule(tool, "ask", "/w/c"), three, "ask");
-        check("autoEdit", &rule(tool, "ask", ""), three, "ask");
+        check("autoEdit", &rule(tool, "ask_user", "/w/c"), three, "ask");
+        check("autoEdit", &rule(tool, "ask_user", ""), three, "ask");
     }
     // An allowance is for what its tool does, and not for more.
     check("default!", &rule("apply_patch", "allow", ""), three, "allow");

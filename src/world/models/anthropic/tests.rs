@@ -6,7 +6,7 @@ use super::{request::body, response::AnthropicDecoder};
 use crate::{
     base::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
-        model_table::ModelTable,
+        model_table::{ModelTable, ModelTraits},
         tool::{ToolKind, ToolSpec},
     },
     world::models::{gemini::conversation, legal_names::LegalNames, remote::Decode, tests_streams::decode_events},
@@ -124,7 +124,8 @@ fn an_answer_of_a_shape() {
         temperature: Some(0.0),
         ..ModelParams::default()
     };
-    let got = read(&ModelRequest { params, ..request("claude-sonnet-4-5", "user text hi") });
+    let traits = ModelTraits::default();
+    let got = read(&ModelRequest { params, traits, ..request("claude-sonnet-4-5", "user text hi") });
     assert_eq!(got["tool_choice"], json!({ "type": "tool", "name": "answer" }));
     assert_eq!((&got["tools"][0]["name"], &got["tools"][0]["input_schema"]), (&json!("answer"), &shape));
     assert_eq!(

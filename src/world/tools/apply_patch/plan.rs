@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::hunks::{self, HunkError};
 use crate::{
     base::{
-        fs::{ChangeError, FileChange},
+        fs::{ChangeError, PlannedChange},
         patch::{FilePatch, Hunk, LineKind, PatchAction},
         path::AbsPath,
         secret,
@@ -191,7 +191,7 @@ impl PatchPlan {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::new("cancelled", "The patch was cancelled; nothing was written."));
         }
-        let change = |it: &PlannedFile| FileChange {
+        let change = |it: &PlannedFile| PlannedChange {
             path: it.found.real.clone(),
             before: it.found.bytes.clone(),
             after: it.now.clone(),

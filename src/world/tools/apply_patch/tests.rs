@@ -185,7 +185,7 @@ fn says_what_it_did() {
     );
     assert_eq!(ground.read("a"), b"  y\n");
     assert_eq!(ground.title(&ApplyPatch, &args(body)), "Patch a, b (deleted), d/e (new), c");
-    let body = "*** Update File: a\n@@\n-k\n-q\n   y\n+z";
+    let body = "*** Update File: a\n@@\n   y\n-k\n-q\n+z";
     let said = ground.result_text(&ApplyPatch, &args(body));
     assert!(said.contains("The nearest lines are:\n1:   y\nCopy ' ' and '-' lines from the file."), "{said}");
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         content::joined_text,
-        fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
+        fs::{BoxFuture, ChangeError, Fs, FsError, PlannedChange},
         path::AbsPath,
         sandbox::ProtectedPaths,
         tool::{Access, Targets, ToolOutput},
@@ -168,7 +168,7 @@ impl Fs for Buffer {
         Box::pin(async move { DiskFs.write(path, bytes).await })
     }
 
-    fn change(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+    fn change(&self, changes: Vec<PlannedChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
         DiskFs.change(changes)
     }
 }

@@ -16,7 +16,7 @@ use super::{BackgroundProcesses, ENV, Shell, ShellParams};
 use crate::{
     base::{
         content::joined_text,
-        fs::{BoxFuture, ChangeError, FileChange, Fs, FsError},
+        fs::{BoxFuture, ChangeError, Fs, FsError, PlannedChange},
         path::AbsPath,
         terminal::CommandReport,
         tool::{Access, Display, ToolOutput},
@@ -40,7 +40,7 @@ impl Fs for NoFs {
         Box::pin(async { Err(FsError::Denied(path.clone())) })
     }
 
-    fn change(&self, _changes: Vec<FileChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
+    fn change(&self, _changes: Vec<PlannedChange>) -> BoxFuture<'_, Result<(), ChangeError>> {
         Box::pin(async { Err(FsError::Denied(AbsPath::new("/").unwrap()).into()) })
     }
 }
