@@ -117,6 +117,8 @@ fn an_override_can_be_for_one_agent() {
     sandbox.write("home/.castor/settings.json", &json!({"modelConfigs": {"customOverrides": [helper]}}).to_string());
     sandbox.write("home/.castor/agents/helper.md", "---\nname: helper\ndescription: Helps.\n---\nYou help.");
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    // A family that takes temperatures.
+    sandbox.args.extend(["--model", "gemini-3.1-pro-preview"].map(Into::into));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();

@@ -124,6 +124,8 @@ fn very_large_results_are_distilled_where_settings_want_it() {
         "contextManagement": { "tools": { "distillation": limits } },
     });
     sandbox.write("home/.castor/settings.json", &settings.to_string());
+    // Another one than the small model, which goes away.
+    sandbox.args.extend(["--model", "gemini-3.1-pro-preview"].map(Into::into));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();

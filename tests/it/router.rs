@@ -76,7 +76,8 @@ fn router_picks_a_model_by_difficulty() {
     let config = &judge["generationConfig"];
     assert_eq!(config["responseMimeType"], "application/json");
     assert_eq!(config["responseJsonSchema"]["required"], json!(["complexity_reasoning", "complexity_score"]));
-    assert_eq!((&config["temperature"], &config["thinkingConfig"]["thinkingBudget"]), (&json!(0.0), &json!(512)));
+    // This family takes no temperature, and levels in place of budgets.
+    assert_eq!((&config["temperature"], &config["thinkingConfig"]["thinkingLevel"]), (&Value::Null, &json!("minimal")));
     assert_eq!(judge["contents"][0]["parts"][0]["text"], "<request>\nlist the files\n</request>");
     assert!(judge["tools"].is_null() && body(&server, 1)["tools"].is_array());
     assert_eq!(body(&server, 1)["generationConfig"]["thinkingConfig"]["thinkingLevel"], "low");

@@ -84,11 +84,11 @@ fn prices_of_the_catalog() {
     case.sandbox.env.extend(
         [("GOOGLE_GEMINI_BASE_URL", &*server.url), ("GEMINI_API_KEY", "k")].map(|(name, it)| (name.into(), it.into())),
     );
-    // 200,000 × 2.5, 50,000 × 0.25 and 10,000 × 15 of a million: the prompt is a long one.
-    let object = run(&case, &["--model", "gemini-4-hydrogen", "--max-cost", "9"]);
-    assert_eq!(object["castor"]["cost"]["amount"], json!(0.662_5), "{object}");
+    // 200,000 × 4, 50,000 × 0.4 and 10,000 × 18 of a million: the prompt is a long one.
+    let object = run(&case, &["--model", "gemini-3.1-pro-preview", "--max-cost", "9"]);
+    assert_eq!(object["castor"]["cost"]["amount"], json!(1.0), "{object}");
     let tokens = json!({"input": 200_000, "prompt": 250_000, "candidates": 1_000, "total": 260_000, "cached": 50_000, "thoughts": 9_000, "tool": 0});
-    assert_eq!(object["stats"]["models"]["gemini-4-hydrogen"]["tokens"], tokens);
+    assert_eq!(object["stats"]["models"]["gemini-3.1-pro-preview"]["tokens"], tokens);
     // Of another the cost is not known, and a limit of money stops it.
     let object = run(&case, &["--model", "gemini-unheard-of"]);
     assert_eq!((&object["castor"]["cost"], &object["response"]), (&Value::Null, &json!("Hi.")));

@@ -239,6 +239,6 @@ fn settings_are_described() {
     let all = SCHEMAS.iter().find(|it| it.name == "settings").unwrap();
     let all: Value = serde_json::from_str(&all.text()).unwrap();
     walk("", &all);
-    let attempts = &all["properties"]["general"]["anyOf"][0]["properties"]["maxAttempts"];
-    assert_eq!(attempts["default"], 10, "{attempts}");
+    let restarts = &all["properties"]["mcp"]["anyOf"][0]["properties"]["maxRestarts"];
+    assert_eq!(restarts["default"], 8, "{restarts}");
 }

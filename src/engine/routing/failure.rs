@@ -8,6 +8,7 @@ use crate::{
         text::end_sentence,
     },
     engine::routing::{
+        context_overflow::read_overflow,
         failure_class::{FailureClass, FailureFinding, MAX_SERVER_DELAY_MS, PolicyKind, classify},
         fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
         health::CAPACITY_MS,
@@ -134,6 +135,8 @@ pub struct FailureCase<'a> {
     pub interactive: bool,
     /// Whether the user can be asked for another credential, and was not asked yet.
     pub can_renew: bool,
+    /// Whether the conversation is long enough for a shorter one to be worth an attempt.
+    pub is_long: bool,
     pub patience: RetryPatience,
     pub now: Now,
 }
@@ -160,7 +163,8 @@ pub fn on_failure(failure: &Failure, case: FailureCase<'_>) -> FailureAction {
         return FailureAction::RetryAt { at_ms: case.now.unix_ms.saturating_add(wait_ms), why };
     }
     // Once: whoever refuses the shorter one, too, counts in a way that nobody here knows.
-    if case.tries.too_long == 1 && case.tries.all < case.max_attempts() && is_too_long(class) {
+    let helps = case.is_long || read_overflow(failure).is_some_and(|it| it.window.is_some());
+    if case.tries.too_long == 1 && case.tries.all < case.max_attempts() && is_too_long(class) && helps {
         let what = describe_failure(failure, class, case.model);
         return FailureAction::Shorten { why: format!("{what} The conversation is shortened, and it is asked again.") };
     }

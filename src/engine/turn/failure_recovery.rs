@@ -159,6 +159,7 @@ fn choose_action(turn: &mut TurnState, cx: &TurnContext<'_, '_>, failure: &Failu
         policy: chain.policies.of(&turn.model),
         interactive: cx.spec.toolbox.interactive,
         can_renew: cx.spec.toolbox.renews_credentials() && turn.attempts.renewal != Renewal::Asked,
+        is_long: windows::is_long(cx.step.record),
         patience: cx.spec.bounds.patience,
         now: cx.step.now,
     };

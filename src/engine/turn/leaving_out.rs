@@ -19,11 +19,16 @@ use crate::{
     },
 };
 /// The tools that `model` is told of.
-pub(super) fn offered_tools(record: &Record, model: &str, tools: &ToolOffer) -> ToolOffer {
+fn offered_tools(record: &Record, model: &str, tools: &ToolOffer) -> ToolOffer {
     match record.refused_parts(model).filter(|it| !it.tools.is_empty()) {
         Some(it) => tools.without_names(&it.tools),
         None => tools.clone(),
     }
+}
+
+/// The tools that a request to `model` declares, of those that its provider takes: with its own tool for edits.
+pub(super) fn sent_tools(record: &Record, spec: &Spec, model: &str, fitted: &ToolOffer) -> ToolOffer {
+    offered_tools(record, model, &fitted.for_edits(spec.aliases.models().traits(model).edit))
 }
 
 /// What requests to `model` go without, by this session and earlier ones; the table's own are in its traits.

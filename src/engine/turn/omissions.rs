@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    leaving_out::{leave_parameter_out, may_name_a_part, offered_tools, refused_parameters},
+    leaving_out::{leave_parameter_out, may_name_a_part, refused_parameters, sent_tools},
     spec::TurnContext,
     state::TurnState,
 };
@@ -44,7 +44,7 @@ pub(super) fn find_omission(turn: &TurnState, cx: &TurnContext<'_, '_>, failure:
     }
     let (record, model) = (&*cx.step.record, &*turn.model);
     let fitted = cx.scratch.fitted_tools.as_ref().filter(|it| it.from == turn.tools.tools);
-    let tools = offered_tools(record, model, fitted.map_or(&turn.tools.tools, |it| &it.tools));
+    let tools = sent_tools(record, cx.spec, model, fitted.map_or(&turn.tools.tools, |it| &it.tools));
     let names: Vec<&str> = tools.iter().map(|it| &*it.name).collect();
     let kinds: Vec<MediaKind> = find_media(record.turns()).map(|it| MediaKind::of_mime(it.mime)).collect();
     let is_new = |it: Parameter| !refused_parameters(record, cx.spec, model).has(it);

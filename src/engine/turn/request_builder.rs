@@ -48,8 +48,8 @@ pub(super) fn build_request(
     let (compress_at, distill) = (cx.spec.bounds.compress_at(window).filter(|_| compresses), cx.spec.bounds.distill);
     let distill = distill.filter(|_| compresses);
     let body_limit = windows::body_limit(cx.step.record, cx.spec, model);
-    let fitted = fit_tools(turn, cx, model).for_edits(cx.spec.aliases.models().traits(model).edit);
-    let tools = leaving_out::offered_tools(cx.step.record, model, &fitted);
+    let fitted = fit_tools(turn, cx, model);
+    let tools = leaving_out::sent_tools(cx.step.record, cx.spec, model, &fitted);
     loop {
         let (record, instructions) = (&*cx.step.record, &cx.spec.instructions);
         let again = turn.attempts.retry_advice;

@@ -4,7 +4,7 @@ use super::Spec;
 use crate::{
     base::{left_out::LeftOut, log::Fact, model::Failure},
     engine::{
-        context::body_size,
+        context::{body_size, tokens},
         record::{Record, Step},
         routing::{
             context_overflow::{ContextOverflow, read_overflow},
@@ -16,6 +16,8 @@ use crate::{
 
 /// No server takes less: castor's own instructions and tools need it.
 const LEAST_BODY: u64 = 100_000;
+/// Shorter conversations leave nothing to shorten, in tokens.
+const LONG: u64 = 500;
 
 /// In tokens, as the model counts them.
 pub(super) fn window(record: &Record, spec: &Spec, model: &str) -> u64 {
@@ -60,10 +62,19 @@ fn learn_body_limit(step: &mut Step<'_>, model: &str, failure: &Failure) -> Opti
     is_text.then(ContextOverflow::default)
 }
 
+/// Whether a shorter conversation could make a difference.
+pub(super) fn is_long(record: &Record) -> bool {
+    record.turns().iter().map(|it| tokens::of_turn(it)).sum::<u64>() >= LONG
+}
+
 /// Takes in what the failure of a request of `tokens` by the rule of thumb says.
 pub(super) fn learn_window(step: &mut Step<'_>, model: &str, tokens: u64, failure: &Failure) {
     let of_text = learn_body_limit(step, model, failure);
     let Some(ContextOverflow { window, size }) = read_overflow(failure).or(of_text) else { return };
+    // Whoever refuses a few words as too long, and names no size, means something else.
+    if window.is_none() && size.is_none() && !is_long(step.record) {
+        return;
+    }
     let scale = step.record.token_scale();
     let (real, taken) = (scale.model_tokens(model, tokens), scale.model_tokens(model, scale.largest_taken(model)));
     // A model reads what it has read: a number far below that counts something else.

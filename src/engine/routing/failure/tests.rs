@@ -32,6 +32,7 @@ fn case(failure: &Failure, attempt: u32) -> FailureCase<'static> {
         policy: FallbackPolicy::always(FallbackAction::Ask),
         interactive: true,
         can_renew: false,
+        is_long: true,
         patience: RetryPatience::default(),
         now: NOW,
     }
