@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use self::arguments::ReplaceCall;
 use crate::{
     base::{
         path::AbsPath,
@@ -18,7 +19,6 @@ use crate::{
         change::TextChange,
         edit_rule::{self, Lines, Match, Replacement},
         paths,
-        replace::arguments::ReplaceCall,
         schema::{self, flag, text},
         text_file::{self, LoadedFile, TextFile},
     },

@@ -74,7 +74,8 @@ pub fn run(args: &DocsArgs, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8
 }
 
 fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let line = |cells: [String; N]| format!("| {} |\n", cells.map(|it| it.replace('|', "\\|")).join(" | "));
+    let line =
+        |cells: [String; N]| format!("| {} |\n", cells.map(|it| it.replace('|', "\\|").replace('\n', " ")).join(" | "));
     let rows: String = rows.into_iter().map(line).collect();
     format!("| {} |\n|{}\n{rows}", head.join(" | "), "---|".repeat(N))
 }
