@@ -86,7 +86,7 @@ pub enum Input {
     },
     /// The trust question that the next turn asks, or its notice.
     TrustPrompt(TrustPrompt),
-    /// A notice for the user, now.
+    /// A notice for the user: now, or where no turn is under way at the start of the next one.
     Announce(String),
     /// A notice for user and model at the start of the next turn.
     Notice(String),

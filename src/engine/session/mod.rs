@@ -298,6 +298,7 @@ impl Session {
             it @ (Input::State(_) | Input::SharedState(_) | Input::StateSaved { .. }) => {
                 cx.scratch.state.on_input(cx.step, it);
             }
+            Input::Announce(text) if turn.as_ref().is_none_or(Turn::is_finished) => cx.scratch.preamble.notice(text),
             Input::Announce(text) => cx.step.emit_notice(&text),
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             it @ (Input::Notice(_) | Input::WithdrawNotice(_) | Input::ResourceChanged { .. }) => {

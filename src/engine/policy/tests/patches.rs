@@ -71,7 +71,7 @@ fn patches_file_by_file() {
         }
         check("yolo", &rule(tool, "deny", "/w/z"), three, "allow");
         check("autoEdit", &rule(tool, "ask_user", "/w/c"), three, "ask");
-        check("autoEdit", &rule(tool, "ask_user", ""), three, "ask");
+        check("autoEdit", &rule(tool, "ask_user", ""), three, "ask edits");
     }
     // An allowance is for what its tool does, and not for more.
     check("default!", &rule("apply_patch", "allow", ""), three, "allow");

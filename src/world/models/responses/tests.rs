@@ -197,6 +197,8 @@ fn calls_of_patches() {
         r#"{"type":"response.custom_tool_call_input.delta","item_id":"ct_1","output_index":1,"delta":"*** Begin"}"#,
         r#"{"type":"response.custom_tool_call_input.done","item_id":"ct_1","output_index":1,"input":"*** Begin Patch\n"}"#,
         r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"custom_tool_call","id":"ct_1","call_id":"call_c","name":"apply_patch","input":"*** Begin Patch\n","status":"completed"}}"#,
+        // A tool that the provider has and runs itself.
+        r#"{"type":"response.output_item.done","output_index":7,"item":{"type":"custom_tool_call","id":"ct_x","call_id":"x","name":"x_keyword_search","input":"{}"}}"#,
         r#"{"type":"response.completed","response":{"error":null}}"#,
     ]);
     let call = |id: &str, name: &str, args: Value| Chunk::Call {

@@ -4,7 +4,10 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use crate::{
-    base::{model::Chunk, patch::PATCH_OPERATION},
+    base::{
+        model::Chunk,
+        patch::{APPLY_PATCH, PATCH_OPERATION},
+    },
     world::models::{
         chunks,
         legal_names::LegalNames,
@@ -134,7 +137,7 @@ impl OpenItem {
         match self.kind {
             ItemKind::Call | ItemKind::CustomCall | ItemKind::PatchOperation => {
                 self.take_call(item);
-                vec![self.call(names)]
+                if self.is_foreign() { Vec::new() } else { vec![self.call(names)] }
             }
             ItemKind::Message if self.is_told => Vec::new(),
             ItemKind::Message => item.content.0.into_iter().filter_map(Part::said).filter_map(chunks::text).collect(),
@@ -155,6 +158,11 @@ impl OpenItem {
             ItemKind::PatchOperation => chunks::call(names, id, PATCH_OPERATION.to_owned(), &text),
             _ => chunks::call(names, id, name, &text),
         }
+    }
+
+    /// Whether the provider carries it out itself: castor declares one custom tool.
+    fn is_foreign(&self) -> bool {
+        self.kind == ItemKind::CustomCall && !self.name.is_empty() && self.name != APPLY_PATCH
     }
 
     /// Whether its pieces are all that there is to say. A patch that was cut off is refused by its tool.
@@ -201,7 +209,8 @@ impl OpenItems {
 
     /// Passes on calls that did not end, if all of them are whole.
     pub fn end_calls(&mut self, names: &LegalNames, out: &mut Vec<Chunk>) -> bool {
-        let mut open: Vec<_> = self.0.iter_mut().filter(|it| it.kind.is_call() && !it.has_ended).collect();
+        let mut open: Vec<_> =
+            self.0.iter_mut().filter(|it| it.kind.is_call() && !it.has_ended && !it.is_foreign()).collect();
         let are_whole = open.iter().all(|it| it.is_whole());
         if are_whole {
             out.extend(open.iter_mut().map(|it| it.call(names)));
