@@ -109,8 +109,6 @@ fn missing_folders(changes: &[PlannedChange]) -> Vec<AbsPath> {
 
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::change_now;
