@@ -444,13 +444,16 @@ fn next_command_removes_placeholders_of_a_killed_castor() {
 #[test]
 fn hidden_denial_is_reported_to_the_model() {
     let denied = "touch /opt/castor-never";
-    let commands = [denied.to_owned(), format!("{denied}; true"), format!("{denied} 2>&1 | cat"), "echo fine".into()];
+    let (hidden, piped) = (format!("{denied}; true"), format!("{denied} 2>&1 | cat"));
+    let commands = [denied.to_owned(), hidden, piped, "echo fine".into(), "sh harmless.sh".into()];
     let mut left = commands.clone().into_iter();
     let server = ModelServer::answering(move |_| {
         let call = left.next().map(|it| calls("run_shell_command", &json!({"command": it})));
         Some(call.unwrap_or_else(|| says("Done.")))
     });
     let mut sandbox = Sandbox::new();
+    // One program that ends well, although its cache could not be written.
+    fs::write(sandbox.workspace().join("harmless.sh"), format!("{denied}; exit 0")).unwrap();
     sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
@@ -470,5 +473,5 @@ fn hidden_denial_is_reported_to_the_model() {
             (kept, it.contains("ended with exit code 0, but"))
         })
         .collect();
-    assert_eq!(told, [(true, false), (true, true), (true, true), (false, false)], "{last}");
+    assert_eq!(told, [(true, false), (true, true), (true, true), (false, false), (false, false)], "{last}");
 }

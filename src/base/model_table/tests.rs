@@ -3,7 +3,7 @@
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{
-    ModelTable,
+    BUILT_IN, ModelTable,
     edit_tool::EditTool,
     parameter::Parameter,
     row::{CallIds, StructuredOutput},
@@ -12,11 +12,10 @@ use super::{
 };
 use crate::base::model::{ModelParams, Thinking, Usage};
 
-const TEXT: &str = include_str!("models.toml");
-
 #[test]
 fn the_file_is_whole() {
-    let table = ModelTable::parse(TEXT).unwrap();
+    let table = ModelTable::parse(BUILT_IN).unwrap();
+    assert_eq!(*ModelTable::built_in(), table);
     assert!(table.rows.len() > 100);
     for row in &table.rows {
         let id = row.id.as_str();
