@@ -189,6 +189,19 @@ impl ModelTable {
         self.row(model).map(|it| &it.thinking)
     }
 
+    /// The row of who answers on a day: past its date a maker may answer with the successor, at that one's price.
+    pub fn answering<'a>(&'a self, row: &'a ModelRow, day: Date) -> &'a ModelRow {
+        let mut res = row;
+        for _ in 0..MAX_SUCCESSORS {
+            let life = Some(&res.life).filter(|it| it.routed && it.is_over(day));
+            match life.and_then(|it| self.row(it.successor.as_deref()?)) {
+                Some(next) => res = next,
+                None => return res,
+            }
+        }
+        res
+    }
+
     /// The model itself while it is served, then its successor, and so on.
     pub fn served<'a>(&'a self, model: &'a str, day: Date) -> &'a str {
         let mut res = model;

@@ -24,8 +24,9 @@ impl Prices {
     }
 
     fn listed(&self, name: &str, aliases: &Aliases) -> Option<Price> {
-        let row = aliases.models().row(name)?;
-        row.price.filter(|_| self.is_makers(name, row, aliases.models())).map(|it| it.on(aliases.day()))
+        let (models, day) = (aliases.models(), aliases.day());
+        let row = models.row(name).filter(|it| self.is_makers(name, it, models))?;
+        models.answering(row, day).price.map(|it| it.on(day))
     }
 
     /// Whether the model is asked at its maker's own service.
@@ -79,5 +80,17 @@ mod tests {
         own.rates.input = Money::dollars(9.0);
         let own = Prices { configured: [("gemini-4-argon".to_owned(), own)].into(), ..none };
         assert_eq!(input(&own, date(2026, 12, 1)), Money::dollars(9.0));
+    }
+
+    #[test]
+    fn the_successor_that_answers_sets_the_price() {
+        let price = |model: &str, day| Prices::default().of(model, &on(day)).unwrap();
+        let (last, first) = (date(2026, 10, 7), date(2026, 10, 8));
+        let [old, new] = ["gemini-3.5-flash", "gemini-3.6-flash"];
+        assert_ne!(price(old, last), price(new, last));
+        assert_eq!(price(old, first), price(new, first));
+        // What is switched off without that keeps its own.
+        let gone = "gemini-2.0-flash";
+        assert_eq!(price(gone, Date::MIN), price(gone, Date::MAX));
     }
 }
