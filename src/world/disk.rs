@@ -6,11 +6,15 @@ mod digest;
 #[cfg(unix)]
 pub mod dirfd;
 mod equal_names;
+#[cfg(unix)]
+pub mod fault;
 pub mod frame;
 pub mod git_index;
 pub mod git_objects;
 mod names;
 mod on_thread;
+#[cfg(unix)]
+mod own_files;
 pub mod parallel;
 mod private;
 #[cfg(unix)]
@@ -39,6 +43,8 @@ use on_thread::{fs_error, on_thread};
 pub use digest::*;
 pub use equal_names::*;
 pub use names::*;
+#[cfg(unix)]
+pub use own_files::try_lock;
 pub use private::*;
 pub use tree::*;
 pub use worktrees::*;

@@ -12,6 +12,8 @@ pub mod http;
 pub mod mcp;
 pub mod models;
 pub mod process;
+#[cfg(unix)]
+pub mod provenance;
 pub mod redaction;
 pub mod remote;
 pub mod secrets;

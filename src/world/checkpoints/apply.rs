@@ -13,8 +13,8 @@ use std::{
 use rustix::fs::{Mode, fchmod, mkdirat, renameat, symlinkat};
 
 use super::{
-    Change, DiskMark, Journal, Kind, Node, RelPath, Store, blobs::hash_of_file, dirfd, dirfd::if_exists, fault,
-    in_parallel, node, refs,
+    Change, DiskMark, Journal, Kind, Node, RelPath, Store, dirfd, dirfd::if_exists, fault, hash_of_file, in_parallel,
+    node, refs,
 };
 
 /// Options for applying a journal.

@@ -8,10 +8,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use ring::digest::{Context, Digest, SHA256, digest};
 use rustix::fs::{self as at, AtFlags, SeekFrom};
 
-use super::{DirFd, Failure, Hash, dirfd, fault};
+use super::{DirFd, Failure, Hash, dirfd, fault, hash_of, hash_of_file};
 
 pub struct Blobs {
     dir: DirFd,
@@ -22,27 +21,8 @@ pub struct Blobs {
     added: AtomicU64,
 }
 
-const CHUNK: usize = 256 << 10;
 /// Files up to this size are read at once.
 const SMALL: u64 = 1 << 20;
-
-pub fn hash_of(bytes: &[u8]) -> Hash {
-    whole(&digest(&SHA256, bytes))
-}
-
-/// The hash of what is left to read of a file.
-pub fn hash_of_file(mut file: &File) -> io::Result<Hash> {
-    let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; CHUNK]);
-    loop {
-        let n = file.read(&mut buffer)?;
-        let Some(bytes) = buffer.get(..n).filter(|it| !it.is_empty()) else { return Ok(whole(&context.finish())) };
-        context.update(bytes);
-    }
-}
-
-fn whole(digest: &Digest) -> Hash {
-    digest.as_ref().try_into().unwrap_or_default()
-}
 
 impl Blobs {
     pub fn open(store: &DirFd) -> io::Result<Self> {

@@ -12,11 +12,12 @@ use std::{
 
 use rustix::{
     fs::{CWD, FlockOperation, OFlags, flock},
-    io::{Errno, pwrite},
+    io::pwrite,
 };
 
 use super::{
     AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, frame::frame, frame::unframe, node,
+    try_lock,
 };
 use crate::world::disk::hash;
 
@@ -68,15 +69,6 @@ pub fn add_used(store: &DirFd, bytes: i64) -> io::Result<()> {
 
 pub fn read_size(dir: &DirFd, path: &[u8]) -> io::Result<u64> {
     Ok(dir.read(path)?.and_then(|it| str::from_utf8(&it).ok()?.parse().ok()).unwrap_or_default())
-}
-
-/// Whether the lock was free. Some network folders know no locks: a checkpoint is worth more than the lock.
-pub fn try_lock(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK) => Ok(true),
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
-        Err(it) => Err(it.into()),
-    }
 }
 
 /// A session's own file.

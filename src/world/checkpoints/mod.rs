@@ -7,12 +7,10 @@ mod apply;
 mod blobs;
 mod changes;
 mod conflicts;
-mod fault;
 mod folders;
 mod git;
 mod manifest;
 mod node;
-mod own_files;
 mod plan;
 mod record;
 mod refs;
@@ -43,9 +41,11 @@ use crate::{
     },
     world::disk::{
         dirfd::{self, DirFd},
-        frame,
+        fault, frame, hash_of, hash_of_file,
         parallel::in_parallel,
+        try_lock,
     },
+    world::provenance::{self, Author, Ledger, Step},
 };
 // What all files here speak of.
 use git::Part;

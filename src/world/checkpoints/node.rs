@@ -3,6 +3,8 @@
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
+use crate::world::provenance::State;
+
 pub use crate::world::disk::dirfd::{ancestors, file_type, is_within, join, split, strip_dir};
 
 /// SHA-256 of a file's bytes.
@@ -91,6 +93,16 @@ impl Node {
         match self.kind {
             Kind::File(it) => Some(it),
             _ => None,
+        }
+    }
+
+    pub fn state(&self) -> State<'_> {
+        match &self.kind {
+            Kind::Absent => State::Absent,
+            Kind::File(it) => State::File(*it),
+            Kind::Dir => State::Dir,
+            Kind::Link(to) => State::Link(to),
+            Kind::Skipped(_) => State::NotHeld,
         }
     }
 

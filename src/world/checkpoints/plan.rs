@@ -9,8 +9,8 @@ use std::{
 
 use super::{
     AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, NotHeld, Part, RelPath, Store, Value,
-    blobs::hash_of, conflicts::Author, conflicts::SINCE, conflicts::StateChange, conflicts::judge, git, in_parallel,
-    node, refs,
+    conflicts::Author, conflicts::SINCE, conflicts::StateChange, conflicts::judge, git, hash_of, in_parallel, node,
+    refs,
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 

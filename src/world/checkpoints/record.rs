@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointId, Kind, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
+use super::{Author, CheckpointId, Kind, Node, RelPath, SessionId, Step, blobs::Blobs, git, hash_of};
 use crate::base::{checkpoint::ChangeKind, sandbox::GIT_CONFIG};
 
 /// A call, or a restore.
@@ -25,6 +25,18 @@ pub enum Cause {
     Stopped(Vec<Call>),
     /// No change of a file: only what is recorded was decided anew.
     Rules,
+}
+
+impl Cause {
+    pub fn author(&self) -> Author<'_> {
+        match self {
+            Self::Calls(it) | Self::Stopped(it) => {
+                it.first().map_or(Author::Person, |it| Author::Agent(&it.session, &it.id))
+            }
+            Self::User => Author::Person,
+            Self::Rules => Author::Nobody,
+        }
+    }
 }
 
 /// A change of one path or ref, done or planned.
@@ -72,6 +84,10 @@ impl Change {
             _ => false,
         };
         own.is_some() && stands(&self.old) && stands(&self.new)
+    }
+
+    pub fn step(&self) -> Step<'_> {
+        Step { path: &self.path, old: self.old.state(), new: self.new.state() }
     }
 
     pub fn kind(&self) -> ChangeKind {

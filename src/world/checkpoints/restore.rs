@@ -109,11 +109,14 @@ fn remove_journal(store: &Store) -> io::Result<()> {
 /// Writes down what the restore changed: what it did, what the client is to do, and what became of refs.
 fn finish(store: &mut Store, journal: &Journal, to_client: Vec<Change>) -> Result<(), Failure> {
     let cause = || Cause::Calls(vec![journal.call.clone()]);
-    store.append(cause(), to_client)?;
     let packed = journal.refs.iter().filter_map(|it| Some(node::join(git::git_path(&it.path)?.dir, b"packed-refs")));
     let steps = journal.steps.iter().map(|it| &it.path).chain(journal.refs.iter().map(|it| &it.path));
     let paths: Vec<RelPath> = steps.cloned().chain(packed.map(RelPath::from)).collect();
-    store.look(&WalkScope::Paths(paths), Some(cause()), &|| false)?;
+    store.restoring = true;
+    let done =
+        store.append(cause(), to_client).and_then(|()| store.look(&WalkScope::Paths(paths), Some(cause()), &|| false));
+    store.restoring = false;
+    done?;
     Ok(remove_journal(store)?)
 }
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::UNIX_EPOCH};
 use rustix::fs::OFlags;
 
 use super::{
-    AbsPath, Delta, DirFd, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Sweep, folders, restore,
+    AbsPath, Delta, DirFd, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Sweep, folders,
+    provenance, restore,
 };
 
 /// Finishes, or takes back, what a crash left half done in a root; what there is to say about it.
@@ -125,7 +126,7 @@ fn remove_orphan(home: &AbsPath, name: &str) -> Result<u64, Failure> {
     let all = DirFd::open(folders::folder(home).as_path())?;
     // None in what is no folder.
     let lock = all.open_own(format!("{name}/lock").as_bytes(), OFlags::CREATE).ok();
-    let is_orphan = lock.as_ref().map_or(Ok(true), folders::try_lock)? && folders::root_of(&all, name)?.is_none();
+    let is_orphan = lock.as_ref().map_or(Ok(true), super::try_lock)? && folders::root_of(&all, name)?.is_none();
     if is_orphan { remove_store(home, name) } else { Ok(0) }
 }
 
@@ -133,6 +134,6 @@ fn remove_orphan(home: &AbsPath, name: &str) -> Result<u64, Failure> {
 fn remove_store(home: &AbsPath, name: &str) -> Result<u64, Failure> {
     let all = DirFd::open(folders::folder(home).as_path())?;
     let size = folders::read_size(&all, format!("{name}/size").as_bytes())?;
-    all.remove_tree(name.as_bytes())?;
+    provenance::remove_store(&all, name.as_bytes())?;
     Ok(size)
 }

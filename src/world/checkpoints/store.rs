@@ -13,9 +13,9 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    AbsPath, Call, Cancel, Cause, Change, CheckpointId, Delta, DirFd, DiskMark, Failure, Limits, Node, RelPath, Result,
-    SessionId, blobs::Blobs, fault, folders, folders::SessionRegister, folders::try_lock, frame::frame, frame::unframe,
-    manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists,
+    AbsPath, Author, Call, Cancel, Cause, Change, CheckpointId, Delta, DirFd, DiskMark, Failure, Ledger, Limits, Node,
+    NotHeld, RelPath, Result, SessionId, Step, blobs::Blobs, fault, folders, folders::SessionRegister, frame::frame,
+    frame::unframe, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, try_lock,
 };
 
 /// The session of the checkpoints, with its limits.
@@ -38,6 +38,10 @@ pub struct Store {
     /// castor's own folder, by device and inode.
     pub home: Option<(u64, u64)>,
     pub rules: IgnoreLists,
+    /// What agents left here.
+    pub ledger: Ledger,
+    /// What comes is a restore of the user's.
+    pub restoring: bool,
     register: Option<SessionRegister>,
     /// Calls that a killed castor of this session left running.
     stopped: Vec<Call>,
@@ -115,6 +119,8 @@ impl Store {
                 session: session.clone(),
                 home: session.home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
                 rules: IgnoreLists::default(),
+                ledger: Ledger::default(),
+                restoring: false,
                 register: None,
                 stopped: Vec::new(),
                 log: LogFile::default(),
@@ -154,6 +160,10 @@ impl Store {
         let others = folders::other_calls(&self.dir, &self.session.id)?;
         // Calls of those that are gone are asked about.
         self.stopped.extend(others.stopped);
+        if !others.others {
+            self.ledger.begin(&self.path, &|it| self.blobs.read(it).ok());
+            self.ledger.save(&self.dir)?;
+        }
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
         self.rules = IgnoreLists::new(decided);
         look(self)?;
@@ -177,15 +187,20 @@ impl Store {
             self.log = LogFile { ino: meta.ino(), unsaved, ..LogFile::default() };
             self.manifest = index.unwrap_or_default();
         }
+        self.ledger.refresh(&self.dir)?;
         if meta.len() > self.log.len {
             let (deltas, len) = self.read_from(self.log.len)?;
             self.log.len = len;
             deltas.into_iter().for_each(|it| self.add_delta(it));
         }
-        Ok(())
+        self.ledger.finish(self.manifest.seq);
+        self.ledger.save(&self.dir)
     }
 
     fn add_delta(&mut self, delta: Delta) {
+        let steps: Vec<Step> = delta.changes.iter().filter(|it| !it.is_placeholder()).map(Change::step).collect();
+        let author = if self.restoring { Author::Person } else { delta.cause.author() };
+        self.ledger.apply(delta.seq, author, &steps, &|it| self.blobs.read(it).ok());
         if delta.seq > self.manifest.seq {
             self.manifest.seq = delta.seq;
             for change in &delta.changes {
@@ -240,7 +255,7 @@ impl Store {
         let delta = Delta { seq: self.manifest.seq + 1, at: now(), cause, changes };
         self.write(&frame(&delta)?)?;
         self.add_delta(delta);
-        Ok(())
+        Ok(self.ledger.save(&self.dir)?)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -285,6 +300,12 @@ impl Store {
 
     pub fn begin_call(&mut self, id: &CheckpointId, wide: bool) -> io::Result<()> {
         let call = self.call(id);
+        if wide {
+            let built =
+                self.manifest.below(b"").filter(|it| matches!(it.1.why(), Some(NotHeld::Exempt | NotHeld::Full)));
+            self.ledger.add_built(built.map(|it| it.0), &call.session, id);
+            self.ledger.save(&self.dir)?;
+        }
         self.register.as_mut().map_or(Ok(()), |it| it.add(call, wide))
     }
 
@@ -320,6 +341,11 @@ impl Store {
 
     pub fn close(&mut self) -> io::Result<()> {
         self.save_index()?;
-        self.register.take().map_or(Ok(()), |it| it.close(&self.dir, &self.session.id))
+        let Some(register) = self.register.take() else { return Ok(()) };
+        register.close(&self.dir, &self.session.id)?;
+        if !folders::other_calls(&self.dir, &self.session.id)?.others {
+            self.ledger.end(&self.path);
+        }
+        self.ledger.save(&self.dir)
     }
 }

@@ -43,6 +43,12 @@ pub fn if_exists<T>(res: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+impl From<OwnedFd> for DirFd {
+    fn from(it: OwnedFd) -> Self {
+        Self(it)
+    }
+}
+
 impl DirFd {
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(at::openat(CWD, path, DIR, Mode::empty())?))

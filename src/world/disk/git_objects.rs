@@ -12,6 +12,7 @@ use std::{
 
 use flate2::bufread::ZlibDecoder;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use serde::{Deserialize, Serialize};
 
 use crate::{base::path::AbsPath, world::disk};
 
@@ -25,7 +26,7 @@ const MAX_DEPTH: u8 = 250;
 const MAX_PACKS: usize = 500;
 
 /// An object's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectId([u8; 20]);
 
 impl ObjectId {

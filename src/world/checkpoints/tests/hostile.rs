@@ -88,7 +88,7 @@ fn contents_that_were_replaced_are_never_written() {
         fs::remove_file(bed.path("a")).unwrap();
         bed.write("b", "new\n");
     });
-    let hash = crate::world::checkpoints::blobs::hash_of(b"one\n");
+    let hash = crate::world::checkpoints::hash_of(b"one\n");
     let name = crate::world::checkpoints::blobs::Blobs::name(&hash, false);
     let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
     for replaced in [Some("evil"), None] {
@@ -248,7 +248,7 @@ fn swap_at(step: &'static str, act: impl FnOnce(&super::Bed, &super::Checkpoints
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{step}");
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret", "{step}");
     let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
-    let hash = crate::world::checkpoints::blobs::hash_of(b"secret");
+    let hash = crate::world::checkpoints::hash_of(b"secret");
     let held = crate::world::checkpoints::blobs::Blobs::name(&hash, false);
     assert!(!store.join("blobs").join(held).exists(), "{step}: it was read");
 }

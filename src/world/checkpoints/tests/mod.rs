@@ -2,9 +2,9 @@
 #![allow(clippy::disallowed_methods)]
 
 mod built;
-pub mod fault;
 mod hostile;
 mod interrupted;
+mod left;
 mod lives;
 mod retained;
 mod tables;
@@ -25,6 +25,7 @@ use crate::base::{
     ids::CheckpointId,
     path::AbsPath,
 };
+use crate::world::disk::fault::injected as fault;
 
 /// A root and a home of castor's, apart from each other.
 struct Bed {
@@ -185,7 +186,7 @@ fn visit(root: &Path, dir: &Path, res: &mut Tree) {
         } else if meta.is_symlink() {
             res.insert(name, format!("link {:?}", fs::read_link(&path).unwrap()));
         } else if meta.is_file() {
-            let hash = super::blobs::hash_of(&fs::read(&path).unwrap());
+            let hash = super::hash_of(&fs::read(&path).unwrap());
             res.insert(name, format!("file {mode:o} {} {hash:02x?}", meta.len()));
         }
     }

@@ -1,5 +1,9 @@
 //! Fault injection for tests of checkpoints: fails or ends the process at a step.
 
+#[cfg(test)]
+#[path = "tests/fault.rs"]
+pub mod injected;
+
 /// A step that leaves something on a disk comes next.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps)]
@@ -8,4 +12,4 @@ pub fn step(_name: &'static str) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
-pub use super::tests::fault::step;
+pub use injected::step;

@@ -1,11 +1,21 @@
-//! castor's own files in a checkpoint store: each write is whole or has no effect.
+//! castor's own files in one of its folders: each write is whole or has no effect.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, Write},
+};
 
-use rustix::fs::{fsync, renameat};
+use rustix::{
+    fs::{FlockOperation, flock, fsync, renameat},
+    io::Errno,
+};
 use serde::de::DeserializeOwned;
 
-use super::{DirFd, dirfd, fault, frame::unframe};
+use super::{
+    dirfd::{self, DirFd},
+    fault,
+    frame::unframe,
+};
 
 impl DirFd {
     /// What a file holds; one that is torn is none.
@@ -25,5 +35,14 @@ impl DirFd {
         renameat(self.fd(), &*temp, self.fd(), name)?;
         sync.then(|| fsync(self.fd())).transpose()?;
         fault::step("replace: done")
+    }
+}
+
+/// Whether the lock was free. Some network folders know no locks: a checkpoint is worth more than the lock.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(it) => Err(it.into()),
     }
 }

@@ -1,0 +1,38 @@
+//! A filter of hashes that never forgets one: sometimes it has one that was never put in, which counts as unseen.
+
+use serde::{Deserialize, Serialize};
+
+use super::Hash;
+
+const BYTES: usize = 128 << 10;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct HashFilter {
+    bits: Vec<u8>,
+    #[serde(skip)]
+    pub is_changed: bool,
+}
+
+impl HashFilter {
+    pub fn insert(&mut self, hash: &Hash) {
+        if self.has(hash) {
+            return;
+        }
+        self.bits.resize(BYTES, 0);
+        for (at, bit) in places(hash) {
+            self.bits.get_mut(at).into_iter().for_each(|it| *it |= bit);
+        }
+        self.is_changed = true;
+    }
+
+    pub fn has(&self, hash: &Hash) -> bool {
+        places(hash).all(|(at, bit)| self.bits.get(at).is_some_and(|it| it & bit != 0))
+    }
+}
+
+fn places(hash: &Hash) -> impl Iterator<Item = (usize, u8)> {
+    hash.as_chunks::<4>().0.iter().take(4).map(|it| {
+        let bit = u32::from_le_bytes(*it) as usize % (BYTES * 8);
+        (bit / 8, 1 << (bit % 8))
+    })
+}
