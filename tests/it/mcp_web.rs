@@ -84,6 +84,11 @@ fn respond(kind: &str, request: Request, mut socket: &TcpStream, stream: Option<
             }
             plain("202 Accepted")
         }
+        (_, "POST", None) if kind == "torn" && request.body["method"] == "tools/call" => {
+            let text = request.body["params"]["arguments"]["text"].as_str().unwrap_or_default();
+            let event = text.replace("ID", &request.body["id"].to_string());
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: {event}\n\n")
+        }
         (_, "POST", None) => match answer() {
             Some(it) => {
                 let it = it.to_string();
@@ -354,5 +359,23 @@ fn redirects_of_a_server_are_not_followed() {
     for it in elsewhere.iter().flatten() {
         it.set_nonblocking(true).unwrap();
         assert!(it.accept().is_err(), "castor went to {it:?}");
+    }
+}
+
+/// An event that cannot be read fails its call with the reason; half a character is U+FFFD.
+#[test]
+fn events_are_read_as_lines_of_a_process_are() {
+    let result = |text: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
+    };
+    for (event, expected) in [
+        (result("whole"), r#""text":"whole""#),
+        (result(r"cut \ud83c"), "cut \u{fffd}"),
+        (result(r"\q"), "its answer cannot be read: invalid escape"),
+        (result("fine").replace(r#""jsonrpc":"2.0","#, ""), r#""text":"fine""#),
+    ] {
+        let web = server("http", start_as("torn", false), "Bearer t0ken");
+        let said = play_calls(web, "{}", &[&format!("echo {}", json!({ "text": event }))]);
+        assert!(said.contains(expected), "{event}: {said}");
     }
 }

@@ -11,6 +11,7 @@ pub mod elicitation;
 mod elicitation_call;
 mod error;
 mod exchange;
+mod http_client;
 mod incoming;
 mod line_limit;
 mod line_transport;

@@ -19,6 +19,7 @@ use super::{
     auth::{self, LoginTarget},
     client::{Listener, OpenConnection},
     error::StartError,
+    http_client::HttpClient,
     line_limit::LineOverflow,
     sse::Sse,
 };
@@ -86,11 +87,12 @@ impl Road {
         match tokens(login).await? {
             Some(manager) => {
                 // It renews them, and tries once more with new ones when they are refused.
-                let client = AuthClient::new(self.client.clone(), manager);
+                let client = AuthClient::new(HttpClient::new(self.client.clone()), manager);
                 greet(StreamableHttpClientTransport::with_client(client, config), listener, greeting).await
             }
             None => {
-                greet(StreamableHttpClientTransport::with_client(self.client.clone(), config), listener, greeting).await
+                let client = HttpClient::new(self.client.clone());
+                greet(StreamableHttpClientTransport::with_client(client, config), listener, greeting).await
             }
         }
     }
