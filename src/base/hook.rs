@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::base::{
     checkpoint::Changes,
     ids::{CallId, CheckpointId, StreamId, ThreadId},
+    sandbox::ProgramSandbox,
     trust::ScriptHashes,
 };
 
@@ -192,6 +193,7 @@ pub struct Hook {
     pub source: HookSource,
     /// What it runs of the workspace.
     pub scripts: ScriptHashes,
+    pub sandbox: ProgramSandbox,
 }
 
 impl Hook {

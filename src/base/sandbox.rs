@@ -2,6 +2,7 @@
 
 mod denial;
 mod grant;
+mod program;
 
 use std::{
     ffi::OsStr,
@@ -12,6 +13,7 @@ use crate::base::{guarded_names, path::AbsPath};
 
 pub use denial::Denial;
 pub use grant::SandboxGrant;
+pub use program::ProgramSandbox;
 
 /// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
@@ -238,7 +240,7 @@ impl Confinement {
 
     /// Whether it sees no secrets of the workspace, and of the home only tools.
     pub fn hides_secrets(&self) -> bool {
-        self.network || self.grant.isolation_reason.is_some()
+        self.network || self.grant.isolation_reason.is_some() || !self.grant.sockets.is_empty()
     }
 
     /// The read-only variant.

@@ -1,6 +1,11 @@
 //! Runs a hook command: JSON on stdin, the answer on stdout and in the exit code.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
@@ -12,9 +17,9 @@ use tokio::{
 use crate::{
     base::{
         fs::BoxFuture,
-        hook::{Hook, HookEnd, HookReport, HookRun},
+        hook::{Hook, HookEnd, HookReport, HookRun, HookSource},
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, Denial},
     },
     world::{
         disk,
@@ -36,6 +41,23 @@ pub struct HookPlace {
     /// All of it: nothing else is passed on.
     pub env: Vec<(String, String)>,
     pub confinement: Option<Confinement>,
+    pub told: LackNotices,
+}
+
+/// What the user was told of rights that hooks lack: one notice for each line of configuration. Cheap to clone: all of
+/// a session hold the same.
+#[derive(Clone, Debug, Default)]
+pub struct LackNotices(Arc<Mutex<BTreeSet<String>>>);
+
+impl LackNotices {
+    /// What is to be said of a refusal, if nothing was said of this line before.
+    pub fn in_words(&self, line: &str, denial: &Denial) -> Option<String> {
+        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
+        let (why, key) = (denial.in_words(), denial.settings_key());
+        is_new.then(|| {
+            format!("It runs in the sandbox of commands. {why} If it needs that, add {key} to it in your settings.")
+        })
+    }
 }
 
 /// Takes what the user is to know, also long after the run.
@@ -107,6 +129,9 @@ async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: 
         }
     };
     let found = exit.as_ref().and_then(|it| it.findings.in_words("this hook"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&out), text(&errors));
+    let lack = lack(run, place, exit.as_ref(), &format!("{stdout}\n{stderr}"));
     let end = match (over, exit) {
         (Some(TooMuchOutput), _) | (None, None) => HookEnd::TooMuchOutput,
         (None, Some(Exit { code: Some(sandbox::HELPER_FAILED), .. })) if confined.is_some() => {
@@ -115,8 +140,17 @@ async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: 
         (None, Some(Exit { code: Some(code), .. })) => HookEnd::Exit(code),
         (None, Some(Exit { signal, .. })) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
     };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors), sandbox_note: found, changes: None })
+    let sandbox_note = found.into_iter().chain(lack).reduce(|one, other| format!("{one}\n{other}"));
+    Ok(HookReport { end, stdout, stderr, sandbox_note, changes: None })
+}
+
+/// What one of the user's lacked, most likely: the workspace's have no key to give it.
+fn lack(run: &HookRun, place: &HookPlace, exit: Option<&Exit>, said: &str) -> Option<String> {
+    let (confined, hook, code) = (place.confinement.as_ref()?, &run.hook, exit?.code);
+    let denial = sandbox::denial::recognise_denial(confined, &place.cwd, &hook.command, code, said)?;
+    // One that says it went well may print anything: what it wrote to in vain it names.
+    let counts = code != Some(0) || matches!(denial, Denial::Write { .. });
+    (counts && hook.source == HookSource::User).then(|| place.told.in_words(hook.key(), &denial))?
 }
 
 /// More was printed than may be.
@@ -166,12 +200,14 @@ mod tests {
             env: vec![("B".to_owned(), "own".to_owned())],
             source: HookSource::User,
             scripts,
+            sandbox: Default::default(),
         };
         let input = json!({"tool_name": "t"}).as_object().cloned().unwrap();
         let path = std::env::var("PATH").unwrap_or_default();
         let env = [("PATH", path.as_str()), ("A", "given"), ("B", "given")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let place = HookPlace { cwd: AbsPath::new("/").unwrap(), env, confinement: None };
+        let place =
+            HookPlace { cwd: AbsPath::new("/").unwrap(), env, confinement: None, told: super::LackNotices::default() };
         let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
         run(&HookRun::new(Arc::new(hook), input), &place, &Groups::default(), &nobody).await
     }

@@ -24,6 +24,7 @@ mod doctor;
 mod editors;
 mod events;
 mod examples;
+mod exec;
 mod exits;
 mod extensions;
 mod failures;

@@ -11,6 +11,7 @@ use super::{
     clean_verb::CleanArgs,
     config::ConfigArgs,
     doctor::DoctorArgs,
+    exec::{ExecArgs, ShellArgs},
     exits,
     extensions::ExtensionsArgs,
     file_commands::CommandsArgs,
@@ -39,7 +40,6 @@ const EXAMPLES: &str = "\
 Examples:
   castor                                   talk with castor in this folder
   castor run \"what does this crate do?\"     send one prompt, print the answer
-  castor run -c \"and now?\"                 continue the last session of this folder
   castor undo                              take back what that session changed
   castor acp                               the agent, for an editor to start";
 
@@ -80,6 +80,11 @@ pub enum CliVerb {
     /// Show and free the space that undo needs
     #[command(hide = true)]
     Clean(CleanArgs),
+    /// Run a program of yours in the sandbox of commands; also shell
+    Exec(ExecArgs),
+    /// Start your shell in the sandbox of commands
+    #[command(hide = true)]
+    Shell(ShellArgs),
     /// Ask what may run without a question
     Policy(PolicyArgs),
     /// List your permanent permissions, or revoke them

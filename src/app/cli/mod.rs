@@ -10,6 +10,7 @@ pub mod clean_verb;
 pub mod config;
 pub mod docs;
 pub mod doctor;
+pub mod exec;
 pub mod exits;
 pub mod extensions;
 pub mod file_commands;
@@ -124,6 +125,8 @@ pub fn main() -> ExitCode {
         CliVerb::Diff(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Diff(args), &cwd, out)),
         CliVerb::Clean(args) => clean(&args, out),
         CliVerb::Permissions(args) => exit_code(permissions::run(&args, &Env::from_process(), out)),
+        CliVerb::Exec(args) => with_cwd(|cwd| ExitCode::from(exec::exec(&args, &Env::from_process(), &cwd))),
+        CliVerb::Shell(args) => with_cwd(|cwd| ExitCode::from(exec::shell(&args, &Env::from_process(), &cwd))),
         CliVerb::Agents(args) => with_cwd(|cwd| exit_code(agents::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Commands(args) => {
             with_cwd(|cwd| exit_code(file_commands::run(&args, &Env::from_process(), &cwd, out, err)))

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Arguments that may be empty: what is said to the model, and words that go to other programs as they are.
-const MAY_BE_EMPTY: &[&str] = &["prompt", "prompt_flag", "prompt_interactive"];
+const MAY_BE_EMPTY: &[&str] = &["line", "prompt", "prompt_flag", "prompt_interactive"];
 
 /// Where the command line was typed.
 struct Surroundings {
@@ -43,7 +43,7 @@ impl Surroundings {
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let argv: Vec<OsString> = argv.into_iter().collect();
     match parse_frequent(&argv) {
-        Some(verb) => Ok(Cli { verb: CliVerb::Agent(verb) }),
+        Some(verb) => Ok(Cli { verb }),
         None => parse_with_table(argv, &Surroundings::detect()),
     }
 }
@@ -110,16 +110,23 @@ fn refuse_empty(command: Command) -> Command {
 
 /// The commands that are waited for at their start, without the table of all: to build it takes longer than all the rest.
 /// `None`: another command, or something to say about this one, which needs the table.
-fn parse_frequent(argv: &[OsString]) -> Option<AgentVerb> {
+fn parse_frequent(argv: &[OsString]) -> Option<CliVerb> {
+    // What follows is another program's.
+    match argv.get(1)?.to_str()? {
+        "exec" => return parse_alone(argv.get(1..)?).map(CliVerb::Exec),
+        "shell" => return parse_alone(argv.get(1..)?).map(CliVerb::Shell),
+        _ => (),
+    }
     let mut argv = argv.to_vec();
     gemini_flags::spell_sandbox(&mut argv);
     let line = argv.get(1..)?;
-    match line.first()?.to_str()? {
+    let verb = match line.first()?.to_str()? {
         "acp" => parse_alone(line).map(AgentVerb::Acp),
         "chat" => parse_alone(line).map(AgentVerb::Chat),
         "run" => parse_alone(line).map(AgentVerb::Run),
         _ => None,
-    }
+    };
+    verb.map(CliVerb::Agent)
 }
 
 fn parse_alone<A: Args>(line: &[OsString]) -> Option<A> {
@@ -285,9 +292,12 @@ mod tests {
             "run hello -m demo -o json --max-turns 3",
             "run -p hello -- -x",
             "run",
+            "exec -- npm test -s",
+            "exec --network cargo test -p x",
+            "shell",
         ] {
             let argv: Vec<_> = ["castor"].into_iter().chain(line.split(' ')).map(Into::into).collect();
-            let alone = parse_frequent(&argv).map(|it| format!("{:?}", CliVerb::Agent(it)));
+            let alone = parse_frequent(&argv).map(|it| format!("{it:?}"));
             let whole = Cli::try_parse_from(&argv).map(|it| format!("{:?}", it.verb));
             assert_eq!(alone, whole.ok(), "{line}");
         }

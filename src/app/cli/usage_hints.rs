@@ -8,7 +8,6 @@ const VERBS: &[(&str, &str)] = &[
     ("checkpoint", "use `castor undo`, `castor rewind` or `castor diff`"),
     ("completion", "castor has no shell completions"),
     ("continue", RESUME),
-    ("exec", "use `castor run PROMPT`"),
     ("export", "use `castor sessions export latest`"),
     ("extension", "use `castor extensions`"),
     ("init", "castor has no /init. Write instructions for the model to GEMINI.md"),
@@ -47,9 +46,11 @@ const FLAGS: &[(&str, &str)] = &[
 
 /// Whether a line begins with a word that is no command, nothing like one, and none of another program's.
 pub fn is_unknown_word(error: &clap::Error, words: &[String]) -> bool {
+    // "hello" is near to `shell`, and is said to castor.
+    let is_near = |it: &ContextValue| *it != ContextValue::Strings(vec!["shell".to_owned()]);
     let is_first = |it: &String| error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String(it.clone()));
     error.kind() == ErrorKind::InvalidSubcommand
-        && error.get(ContextKind::SuggestedSubcommand).is_none()
+        && !error.get(ContextKind::SuggestedSubcommand).is_some_and(is_near)
         && words.first().is_some_and(|it| is_first(it) && !VERBS.iter().any(|row| row.0 == it))
 }
 

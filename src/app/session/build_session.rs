@@ -12,7 +12,9 @@ use crate::{
         },
         panics::FaultPoint,
         session::{
-            agents, confinement, hooks,
+            agents,
+            confinement::{self, SandboxPlace},
+            hooks,
             host::SessionHost,
             mcp_access::McpAccess,
             mcp_servers::ServerRequest,
@@ -92,10 +94,9 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         choices: choices(host.options, place, catalog.models_on_offer(host.options, settings, model)),
         role: None,
     };
-    let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings);
-    let confined = confined.map(|it| Arc::new(with_extensions(it, host.store.home(), ground)));
-    let search = search_model(host.options, settings, model)
-        .map(|it| web_search::by(generator.clone(), &it, settings.models.aliases.models().traits(&it)));
+    let confined = confine_commands(&host, id, place);
+    let search = search_model(host.options, settings, model);
+    let search = search.map(|it| web_search::by(generator.clone(), &it, settings.models.aliases.models().traits(&it)));
     let resources = SessionResources {
         session: id.clone(),
         cwd: cwd.clone(),
@@ -110,7 +111,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         mcp: McpAccess::default(),
         children: ChildProcesses {
             env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            hooks: hook_resources(&host, id, place),
+            hooks: hook_resources(&host, id, place, confined.clone()),
             confined,
             protected_paths: Arc::new(confinement::protected_paths(host.env, host.store.home(), settings)),
             closed: SessionClosed::default(),
@@ -130,6 +131,13 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         fault: FaultPoint::read(host.env),
     };
     SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
+}
+
+fn confine_commands(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> Option<Arc<Confinement>> {
+    let SessionPlace { roots, ground, settings, .. } = place;
+    let sandbox = SandboxPlace::of_session(host, id);
+    let confined = confinement::for_session(&sandbox, confinement::is_harmless(ground), roots, settings);
+    confined.map(|it| Arc::new(with_extensions(it, host.store.home(), ground)))
 }
 
 /// With what models refused lately at the addresses where they are asked.
@@ -343,19 +351,27 @@ fn secrets(host: &SessionHost<'_>, roots: &[AbsPath]) -> Arc<Secrets> {
     Arc::new(Secrets::new(roots.to_vec(), home, (host.now_ms / 1000).cast_signed()))
 }
 
-/// The user's own hooks have the user's rights where the folder is trusted. Elsewhere it could turn them against the
-/// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
-/// nor write.
-fn hook_resources(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> HookResources {
+/// The user's own hooks have the rights of commands: what they run may be what an agent wrote. Where nobody trusts the
+/// folder they neither start in it, where a name might lead to a file of it, nor write.
+fn hook_resources(
+    host: &SessionHost<'_>,
+    id: &SessionId,
+    place: &SessionPlace,
+    commands: Option<Arc<Confinement>>,
+) -> HookResources {
     let SessionPlace { cwd, roots, ground, settings, .. } = place;
     let home = || host.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| host.store.home().clone());
     let project = cwd.clone();
     let (cwd, confined) = match ground.trust.is_trusted() {
-        true => (cwd.clone(), None),
-        false => (home(), confinement::for_session(host, id, false, roots, settings).map(Arc::new)),
+        true => (cwd.clone(), commands),
+        false => {
+            let sandbox = SandboxPlace::of_session(host, id);
+            (home(), confinement::for_session(&sandbox, false, roots, settings).map(Arc::new))
+        }
     };
     let transcript = host.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
-    HookResources { groups: host.groups.clone(), project, cwd, confined, transcript }
+    let told = host.live.map(|it| it.children.hooks.told.clone()).unwrap_or_default();
+    HookResources { groups: host.groups.clone(), project, cwd, confined, transcript, told }
 }
 
 /// Commands read, and never write, what the user's extensions brought into castor's own folder.

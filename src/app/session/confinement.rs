@@ -8,7 +8,10 @@ use crate::{
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, OwnFolders, ProtectedPaths, SandboxGrant, SandboxLevel, SandboxState},
+        sandbox::{
+            Confinement, HOME_CONFIG, OwnFolders, ProgramSandbox, ProtectedPaths, SandboxGrant, SandboxLevel,
+            SandboxState,
+        },
         text,
         trust::Trust,
     },
@@ -62,10 +65,24 @@ pub fn is_harmless(ground: &FolderConfig) -> bool {
     ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }
 
+/// Castor's own places that a confinement names.
+pub struct SandboxPlace<'a> {
+    pub env: &'a Env,
+    /// Castor's own folder.
+    pub home: &'a AbsPath,
+    /// For temporary files.
+    pub tmp: AbsPath,
+}
+
+impl<'a> SandboxPlace<'a> {
+    pub fn of_session(host: &SessionHost<'a>, session: &SessionId) -> Self {
+        Self { env: host.env, home: host.store.home(), tmp: host.store.scratch_dir(session).join("tmp") }
+    }
+}
+
 /// `None`: commands may do what the user may.
 pub fn for_session(
-    host: &SessionHost<'_>,
-    session: &SessionId,
+    host: &SandboxPlace<'_>,
     harmless: bool,
     roots: &[AbsPath],
     settings: &Settings,
@@ -80,8 +97,8 @@ pub fn for_session(
     let written = &settings.children.sandbox.writable;
     let writable =
         written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
-    let ProtectedPaths { never_written, masked } = default_protection(home.clone(), host.store.home());
-    let (castor, home) = (canonical(host.store.home().clone()), home.map(canonical));
+    let ProtectedPaths { never_written, masked } = default_protection(home.clone(), host.home);
+    let (castor, home) = (canonical(host.home.clone()), home.map(canonical));
     let credentials = readable(settings, home.as_ref());
     let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
@@ -98,13 +115,23 @@ pub fn for_session(
         masked,
         home,
         grant: SandboxGrant { credentials, ..SandboxGrant::default() },
-        own_folders: OwnFolders {
-            tmp: host.store.scratch_dir(session).join("tmp"),
-            records: records_folder(host.store.home()),
-            caches,
-        },
+        own_folders: OwnFolders { tmp: host.tmp.clone(), records: records_folder(host.home), caches },
         network: settings.children.sandbox.network,
     })
+}
+
+/// What holds a program of the user's: what holds commands, and what its own settings say beyond that.
+pub fn for_program(commands: &Confinement, own: &ProgramSandbox) -> Confinement {
+    let all = |written: &[String]| -> Vec<AbsPath> {
+        written.iter().filter_map(|it| folder_of(it, commands.home.as_ref())).map(canonical).filter(is_there).collect()
+    };
+    let network = own.network == Some(true);
+    let (credentials, sockets) = (all(&own.readable), all(&own.sockets));
+    let grant = SandboxGrant { network, credentials, sockets, ..SandboxGrant::default() };
+    let mut res = commands.with_grant(&grant).unwrap_or_else(|| commands.clone());
+    res.network &= own.network != Some(false);
+    res.writable.extend(all(&own.writable));
+    res
 }
 
 /// What no command sees, and what none writes.

@@ -2,13 +2,20 @@
 
 use serde_json::{Map, Value};
 
-use super::session_resources::{HookResources, SessionResources};
+use super::{
+    confinement,
+    session_resources::{HookResources, SessionResources},
+};
 use crate::{
     app::settings::{self, Sources},
-    base::hook::{Hook, HookRun, HookSource},
+    base::{
+        hook::{Hook, HookRun, HookSource},
+        path::AbsPath,
+        sandbox::Confinement,
+    },
     engine::hooks::Hooks,
     wire::acp::session::iso_time,
-    world::{hooks::HookPlace, workspace::folder_config::FolderConfig},
+    world::{disk, hooks::HookPlace, workspace::folder_config::FolderConfig},
 };
 
 /// Names that Gemini CLI, Claude Code and castor have for the same folder.
@@ -26,7 +33,7 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
 
 /// The run with what belongs to the session, and where it happens.
 pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
-    let HookResources { project, cwd, confined, transcript, .. } = &resources.children.hooks;
+    let HookResources { project, cwd, confined, transcript, told, .. } = &resources.children.hooks;
     let mut input = Map::from_iter([
         ("session_id".to_owned(), Value::from(resources.session.as_str())),
         ("transcript_path".to_owned(), transcript.as_str().into()),
@@ -44,6 +51,29 @@ pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (Ho
         true => (project, &resources.children.confined),
         false => (cwd, confined),
     };
-    let place = HookPlace { cwd: cwd.clone(), env, confinement: confined.as_deref().cloned() };
+    let confinement = confined.as_deref().map(|it| hold(it, &run.hook, transcript));
+    let place = HookPlace { cwd: cwd.clone(), env, confinement, told: told.clone() };
     (HookRun { input, ..run }, place)
+}
+
+/// As commands are held, with what the user's settings say of the hook. The user's own see what their line names in
+/// castor's folder, and the session's log.
+fn hold(commands: &Confinement, hook: &Hook, transcript: &str) -> Confinement {
+    let mut res = confinement::for_program(commands, &hook.sandbox);
+    let Some(castor) = res.own_folders.records.parent().filter(|_| hook.source != HookSource::Project) else {
+        return res;
+    };
+    let home = res.home.clone();
+    let words = hook.command.split(|it: char| it.is_whitespace() || "\"';|&()<>=".contains(it)).chain([transcript]);
+    let homes = ["$HOME/", "${HOME}/"];
+    let written = words.map(|word| {
+        homes.iter().find_map(|it| Some(format!("~/{}", word.strip_prefix(it)?))).unwrap_or(word.to_owned())
+    });
+    let real = written.filter_map(|it| disk::real_path(&AbsPath::written(&it, home.as_ref())?).ok());
+    for it in real.filter(|it| it.is_within(&castor) && *it != castor) {
+        // What a script reads lies beside it.
+        let beside = it.parent().filter(|folder| *folder != castor && it.to_string() != *transcript);
+        res.grant.seen.push(beside.unwrap_or(it));
+    }
+    res
 }

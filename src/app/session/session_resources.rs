@@ -12,8 +12,8 @@ use crate::{
         sandbox::{Confinement, ProtectedPaths},
     },
     world::{
-        checkpoints::Checkpoints, models::Generator, process::Groups, redaction::Secrets, tools::ToolSettings,
-        workspace::memory::MemorySearch,
+        checkpoints::Checkpoints, hooks::LackNotices, models::Generator, process::Groups, redaction::Secrets,
+        tools::ToolSettings, workspace::memory::MemorySearch,
     },
 };
 
@@ -66,6 +66,8 @@ pub struct HookResources {
     pub confined: Option<Arc<Confinement>>,
     /// The session's log.
     pub transcript: String,
+    /// What the user was told of what hooks lack.
+    pub told: LackNotices,
 }
 
 /// Cancelled when the last that holds it is gone, which is the end of the session.

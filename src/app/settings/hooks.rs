@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{Sources, keys, mcp::pairs, resolve};
 use crate::{
-    base::hook::{Hook, HookEvent, HookSource, HookSubject},
+    base::{
+        hook::{Hook, HookEvent, HookSource, HookSubject},
+        sandbox::ProgramSandbox,
+    },
     world::workspace::{Warning, settings::Scope},
 };
 
@@ -43,8 +46,9 @@ pub fn hooks(sources: Sources<'_>) -> (HookSettings, Vec<Warning>) {
                 (None, _) => warn(key, format!("is no event that hooks know and is ignored{}", meant(name))),
                 (_, None) => warn(key, "should be a list; ignored".to_owned()),
                 (Some(event), Some(groups)) => {
-                    let found = groups.iter().flat_map(|it| group(event, it, &mut |why| warn(key.clone(), why)));
-                    rows.extend(found.map(|it| (rank(layer.scope), Hook { source, ..it })));
+                    let found =
+                        groups.iter().flat_map(|it| group((event, source), it, &mut |why| warn(key.clone(), why)));
+                    rows.extend(found.map(|it| (rank(layer.scope), it)));
                 }
             }
         }
@@ -75,7 +79,7 @@ fn rank(scope: Scope) -> u8 {
     }
 }
 
-fn group(event: HookEvent, it: &Value, warn: &mut dyn FnMut(String)) -> Vec<Hook> {
+fn group((event, source): (HookEvent, HookSource), it: &Value, warn: &mut dyn FnMut(String)) -> Vec<Hook> {
     let Some(hooks) = it.get("hooks").and_then(Value::as_array) else {
         warn("an entry without a list `hooks`; ignored".to_owned());
         return Vec::new();
@@ -89,11 +93,29 @@ fn group(event: HookEvent, it: &Value, warn: &mut dyn FnMut(String)) -> Vec<Hook
     let mut res = Vec::new();
     for it in hooks {
         match it.as_object().ok_or("a hook that is no object").and_then(|it| hook(event, it)) {
-            Ok(it) => res.push(Hook { matcher: matcher.clone(), sequential, ..it }),
+            Ok(hook) => {
+                let sandbox = sandbox(source, it, warn);
+                res.push(Hook { matcher: matcher.clone(), sequential, source, sandbox, ..hook });
+            }
             Err(why) => warn(format!("{why}; ignored")),
         }
     }
     res
+}
+
+/// What its own settings say of its sandbox. A workspace or an extension must not widen what holds it.
+fn sandbox(source: HookSource, it: &Value, warn: &mut dyn FnMut(String)) -> ProgramSandbox {
+    match (source, it.get("sandbox")) {
+        (HookSource::User, said) => ProgramSandbox::read(said).unwrap_or_else(|why| {
+            warn(format!("`sandbox` of a hook {why}"));
+            ProgramSandbox::default()
+        }),
+        (_, None) => ProgramSandbox::default(),
+        (_, Some(_)) => {
+            warn("`sandbox` of a hook counts in your own settings only; ignored".to_owned());
+            ProgramSandbox::default()
+        }
+    }
 }
 
 fn hook(event: HookEvent, it: &Map<String, Value>) -> Result<Hook, &'static str> {
@@ -120,6 +142,7 @@ fn hook(event: HookEvent, it: &Map<String, Value>) -> Result<Hook, &'static str>
         env: pairs(it, "env"),
         source: HookSource::User,
         scripts: Vec::new(),
+        sandbox: ProgramSandbox::default(),
     })
 }
 

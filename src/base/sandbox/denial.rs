@@ -108,6 +108,20 @@ impl Denial {
         }
     }
 
+    /// What the user's settings have to say of a hook, a server or an agent that lacked it.
+    pub fn settings_key(&self) -> String {
+        let one = |key: &str, path: &AbsPath| format!("\"sandbox\": {{\"{key}\": [{:?}]}}", path.to_string());
+        match self {
+            Self::Network => "\"sandbox\": {\"network\": true}".to_owned(),
+            Self::Credential { path } => {
+                format!("\"sandbox\": {{\"network\": true, \"readable\": [{:?}]}}", path.to_string())
+            }
+            Self::Write { folder } => one("writable", folder),
+            Self::Hidden { folder } => one("readable", folder),
+            Self::Config { .. } | Self::NotKept { .. } | Self::Looks | Self::Other => "\"sandbox\": false".to_owned(),
+        }
+    }
+
     /// The same for the session; `None`: not on offer.
     pub fn session_grant(&self) -> Option<Grant> {
         match self {

@@ -22,6 +22,10 @@ pub struct SandboxGrant {
     pub named_config: Vec<AbsPath>,
     /// What is masked otherwise.
     pub credentials: Vec<AbsPath>,
+    /// Sockets of other programs: all others are hidden then.
+    pub sockets: Vec<AbsPath>,
+    /// What is seen of castor's own folder: scripts of the user's, the session's log for a hook.
+    pub seen: Vec<AbsPath>,
     pub unconfined: bool,
 }
 
@@ -40,6 +44,8 @@ impl SandboxGrant {
             (&mut self.config, &more.config),
             (&mut self.named_config, &more.named_config),
             (&mut self.credentials, &more.credentials),
+            (&mut self.sockets, &more.sockets),
+            (&mut self.seen, &more.seen),
         ] {
             let new: Vec<AbsPath> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
             own.extend(new);

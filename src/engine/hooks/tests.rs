@@ -32,6 +32,7 @@ fn hook(event: HookEvent, command: &str) -> Hook {
         env: Vec::new(),
         source: HookSource::User,
         scripts: Vec::new(),
+        sandbox: Default::default(),
     }
 }
 

@@ -61,6 +61,7 @@ fn hooks(seed: u64) -> Hooks {
         env: Vec::new(),
         source: HookSource::User,
         scripts: Vec::new(),
+        sandbox: Default::default(),
     };
     let n = if seed.is_multiple_of(3) { 2 } else { 0 };
     let rows = HookEvent::ALL.iter().flat_map(|it| ["one", "two"].into_iter().take(n).map(|name| hook(*it, name)));

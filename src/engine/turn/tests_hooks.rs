@@ -49,6 +49,7 @@ pub(super) fn spec(name: &str, spec: Spec) -> Spec {
             env: Vec::new(),
             source,
             scripts: Vec::new(),
+            sandbox: Default::default(),
         }
     };
     let (clients, own): (Vec<Hook>, Vec<Hook>) = words.split(' ').map(hook).partition(Hook::is_of_client);

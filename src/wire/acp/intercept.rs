@@ -103,6 +103,7 @@ fn read_interceptor(it: &Value) -> Result<Hook, String> {
         env: Vec::new(),
         source: HookSource::Client,
         scripts: Vec::new(),
+        sandbox: Default::default(),
     })
 }
 

@@ -43,6 +43,7 @@ use crate::base::{path::AbsPath, sandbox::Confinement};
 pub use crate::base::terminal::{CommandEvent, Exit, ObeyedFindings};
 pub use decode::Utf8Decoder;
 pub use file_limit::raise_file_limit;
+pub use foreground::ForegroundEnd;
 pub use groups::Groups;
 pub use pipes::{PipedProcess, ProcessGuard};
 use sandbox::{AfterSpawn, Placeholders, Quarantine};
@@ -81,6 +82,8 @@ pub enum Stdin {
     Piped,
     /// The terminal that it prints to, which is its controlling terminal.
     Terminal,
+    /// Castor's own, as the other two streams are, with castor's session: see [`foreground::run_confined`].
+    Inherited,
 }
 
 enum State {
@@ -153,7 +156,7 @@ impl Spawn<'_> {
         res.stdin(match self.stdin {
             Stdin::Null => Stdio::null(),
             Stdin::Piped => Stdio::piped(),
-            Stdin::Terminal => output.try_clone()?.into(),
+            Stdin::Terminal | Stdin::Inherited => output.try_clone()?.into(),
         });
         res.stdout(output.try_clone()?).stderr(output);
         Ok((res, rest))
@@ -168,7 +171,7 @@ impl Spawn<'_> {
                 (res, Box::new(|| Ok(Placeholders::default())), None)
             }
             Some(it) => {
-                let door = sandbox::prepare_start(it, self.program, self.args, self.cwd, self.env)?;
+                let door = sandbox::prepare_start(it, self)?;
                 let mut res = Command::new(door.program);
                 res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
                 (res, door.rest, door.life)
@@ -178,9 +181,9 @@ impl Spawn<'_> {
         if self.confined.is_some() || surroundings::is_inside() {
             res.env(surroundings::VARIABLE, "1");
         }
-        let is_typed = self.stdin == Stdin::Terminal;
+        let stdin = self.stdin;
         // SAFETY: runs between fork and exec; `prepare_child` makes system calls only and touches no memory of ours.
-        unsafe { res.pre_exec(move || prepare_child(life.as_ref(), is_typed)) };
+        unsafe { res.pre_exec(move || prepare_child(life.as_ref(), stdin)) };
         Ok((res, rest))
     }
 }
@@ -299,7 +302,7 @@ fn spawn_child(mut command: Command, rest: AfterSpawn<'_>) -> io::Result<(tokio:
 }
 
 /// What the new process does before it becomes the program. Only async-signal-safe calls here.
-fn prepare_child(life: Option<&OwnedFd>, is_typed: bool) -> io::Result<()> {
+fn prepare_child(life: Option<&OwnedFd>, stdin: Stdin) -> io::Result<()> {
     // Ours close by themselves, but not those that castor was started with: an editor's sockets and locks.
     #[cfg(target_os = "linux")]
     // SAFETY: marks descriptors, by number; an old kernel knows no such call and does nothing.
@@ -315,8 +318,10 @@ fn prepare_child(life: Option<&OwnedFd>, is_typed: bool) -> io::Result<()> {
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigDfl) }?;
     // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the editor's
     // screen, and ask there for a password.
-    nix::unistd::setsid()?;
-    if is_typed {
+    if stdin != Stdin::Inherited {
+        nix::unistd::setsid()?;
+    }
+    if stdin == Stdin::Terminal {
         // SAFETY: its standard input is there by now, and stays.
         rustix::process::ioctl_tiocsctty(unsafe { BorrowedFd::borrow_raw(0) })?;
     }

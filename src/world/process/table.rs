@@ -73,6 +73,12 @@ impl Table {
         living.map(|it| it.process).collect()
     }
 
+    /// The oldest child of a process.
+    pub fn first_child(&self, parent: u32) -> Option<u32> {
+        let children = self.0.iter().flatten().filter(|it| it.parent == parent && !it.zombie);
+        children.min_by_key(|it| (it.process.start, it.process.pid)).map(|it| it.process.pid)
+    }
+
     /// The living whose environment has a mark in it that begins so: daemons that left session and parents, too.
     pub fn marked(&self, prefix: &str) -> Vec<Process> {
         let wanted = format!("{MARK_VARIABLE}={prefix}");

@@ -29,6 +29,8 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
+use init::InitMode;
+
 use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 
 /// What a trial exits with where the system is short of processes or memory.
@@ -54,6 +56,8 @@ pub(super) struct Start {
     pub life: RawFd,
     pub network: bool,
     pub namespaces: Namespaces,
+    /// The command has the user's terminal.
+    pub in_front: bool,
 }
 
 /// The program that makes namespaces of mounts, processes and network for a command.
@@ -184,7 +188,8 @@ fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupErr
         }
         Ok(plan)
     };
-    init::start(life, own, arrange, |plan| become_it(&plan, command))
+    let mode = InitMode { own_numbers: own, in_front: start.in_front };
+    init::start(life, mode, arrange, |plan| become_it(&plan, command))
 }
 
 /// Returns only where the command cannot be had.

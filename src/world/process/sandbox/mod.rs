@@ -35,6 +35,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::{Spawn, Stdin};
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub(super) use environment::scrubbed;
@@ -177,13 +178,8 @@ static AVAILABLE: OnceLock<bool> = OnceLock::new();
 ///
 /// # Errors
 /// When it cannot be confined, or the program is not there: then nothing is started.
-pub(super) fn prepare_start<'c>(
-    it: &'c Confinement,
-    program: &'c str,
-    args: &'c [&'c str],
-    cwd: &'c AbsPath,
-    env: &'c [(String, String)],
-) -> io::Result<ConfinedStart<'c>> {
+pub(super) fn prepare_start<'c>(it: &'c Confinement, spawn: &Spawn<'c>) -> io::Result<ConfinedStart<'c>> {
+    let Spawn { program, args, cwd, env, .. } = *spawn;
     if !is_available() {
         let why = "this system has nothing to confine it with; security.sandbox.level = \"off\" runs it unconfined";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
@@ -199,24 +195,21 @@ pub(super) fn prepare_start<'c>(
         path: value("PATH").unwrap_or_default(),
         program,
         args,
+        in_front: spawn.stdin == Stdin::Inherited,
     };
-    through(it, program, args, around)
+    through(it, around)
 }
 
 #[cfg(target_os = "linux")]
-fn through<'c>(
-    it: &'c Confinement,
-    program: &str,
-    args: &[&str],
-    around: GuardContext<'c>,
-) -> io::Result<ConfinedStart<'c>> {
+fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<ConfinedStart<'c>> {
     use std::os::fd::AsRawFd;
     let by = helper::namespaces();
     let below = by.max_below();
     let (life, mut writer) = io::pipe()?;
     let online = online::Online::of(it);
-    let task = HelperTask::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
-    let args = [HELPER_ARG, &task, program].iter().chain(args).map(OsString::from).collect();
+    let start = Start { life: life.as_raw_fd(), network: it.network, namespaces: by, in_front: around.in_front };
+    let task = HelperTask::Start(start).to_string();
+    let args = [HELPER_ARG, &task, around.program].iter().chain(around.args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guarded_paths::plan(it, around, below)?;
         standing.online = online;
@@ -244,6 +237,11 @@ impl SandboxPlan {
         self.namespaces && !places.any(|it| it.starts_with(SHARED_MEMORY))
     }
 
+    /// Whether no socket of other programs is seen but those that were given.
+    fn hides_sockets(&self) -> bool {
+        self.namespaces && self.views.iter().any(|it| it.place == Path::new(views::SOCKETS) && it.shows.is_some())
+    }
+
     /// What is mounted in places that are written, and whether it is read-only. What is above comes first.
     fn nested_mounts(&self) -> BTreeMap<&Path, bool> {
         let inner = self.inner.iter().map(|it| (it.as_path(), false));
@@ -267,22 +265,17 @@ impl SandboxPlan {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn through<'c>(
-    it: &'c Confinement,
-    program: &str,
-    args: &[&str],
-    around: GuardContext<'c>,
-) -> io::Result<ConfinedStart<'c>> {
+fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<ConfinedStart<'c>> {
     #[cfg(target_os = "macos")]
     {
         let (plan, standing) = guarded_paths::plan(it, around, None)?;
         let profile = seatbelt::profile(&plan);
-        let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
+        let args = ["-p", &profile, around.program].iter().chain(around.args).map(OsString::from).collect();
         Ok(ConfinedStart { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(standing)) })
     }
     #[cfg(not(target_os = "macos"))]
     {
-        _ = (it, program, args, around);
+        _ = (it, around);
         Err(io::ErrorKind::Unsupported.into())
     }
 }
@@ -296,6 +289,8 @@ struct GuardContext<'a> {
     pub path: &'a str,
     pub program: &'a str,
     pub args: &'a [&'a str],
+    /// It has the user's terminal.
+    pub in_front: bool,
 }
 
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each

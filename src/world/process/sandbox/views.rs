@@ -27,6 +27,9 @@ use crate::base::{
 const VIEW: &str = "view";
 /// With the network these are private.
 const SHARED: &[&str] = &["/tmp", "/var/tmp"];
+/// With sockets of other programs the folder of all sockets is hidden, but for what name servers and programs need.
+pub(super) const SOCKETS: &str = "/run";
+const BESIDE_SOCKETS: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/systemd/resolve", "/run/wrappers"];
 /// Longer settings are searched for tokens no further.
 const MAX_SETTINGS: u64 = 1 << 20;
 const TOKENS: &[&str] = &["_auth", "apikey", "authident", "npmregistryserver:", "password", "secret", "token"];
@@ -51,13 +54,16 @@ pub(super) fn view_folder(tmp: &Path) -> PathBuf {
 pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &SandboxPlan) -> io::Result<Vec<View>> {
     // One that is gone is no reason to fail.
     let read = it.read_only_paths.iter().map(AbsPath::as_path).filter(|it| is_folder(it)).chain(plan.tmp.parent());
-    let needed: BTreeSet<PathBuf> = plan.writable.iter().cloned().chain(read.map(Path::to_owned)).collect();
+    let given = it.grant.seen.iter().chain(&it.grant.sockets).map(AbsPath::as_path).filter(|it| it.exists());
+    let needed: BTreeSet<PathBuf> =
+        plan.writable.iter().cloned().chain(read.chain(given).map(Path::to_owned)).collect();
     let masked = masked_secrets(it);
     let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut seen = needed.clone();
     let mut links = Vec::new();
     if it.hides_secrets() {
         let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
+        let shared = shared.chain((!it.grant.sockets.is_empty()).then(|| (PathBuf::from(SOCKETS), false)));
         let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
         let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
         covers = shared.chain(home).filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
@@ -160,6 +166,7 @@ fn visible_paths(it: &Confinement, around: &GuardContext<'_>) -> Vec<PathBuf> {
     let own = Path::new(around.program).parent().filter(is_hidden).map(Path::to_owned);
     let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned()).chain(own);
     let cwd = Some(around.cwd.as_path()).filter(|it| *it != home).map(Path::to_owned);
+    let allowed = allowed.chain(BESIDE_SOCKETS.iter().map(PathBuf::from));
     tools.chain(on_path).chain(programs).chain(allowed).chain(cwd).filter(|it| it.symlink_metadata().is_ok()).collect()
 }
 
@@ -266,7 +273,8 @@ mod tests {
             tmp: at("own/tmp").as_path().to_owned(),
             ..SandboxPlan::default()
         };
-        let around = GuardContext { cwd: &at("w"), home: None, path: "", program: "/bin/true", args: &[] };
+        let around =
+            GuardContext { cwd: &at("w"), home: None, path: "", program: "/bin/true", args: &[], in_front: false };
         let views = plan_views(&it, &around, &plan).unwrap();
         let hidden: Vec<_> = views.iter().map(|it| &it.place).filter(|it| it.starts_with(at("homes"))).collect();
         assert_eq!(hidden, [at("homes").as_path()]);

@@ -191,7 +191,8 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, Se
         }
         check(&plan, &places, &fs::read("/proc/self/mountinfo").map_err(failed("/proc"))?).map(|()| plan)
     };
-    init::be_first(own(life).into(), own(report).into(), true, arrange, |plan| become_it(&plan, command))
+    let mode = init::InitMode { own_numbers: true, in_front: false };
+    init::be_first(own(life).into(), own(report).into(), mode, arrange, |plan| become_it(&plan, command))
 }
 
 /// What is to be mounted, as it is now. What went since it was looked for is not written.

@@ -80,6 +80,8 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWCGROUP) as u64;
 /// On x86-64 every call has a second number, from this one on, which hardly a kernel knows and no program uses.
 const X32: libc::c_uint = 0x4000_0000;
+/// The version of Landlock that keeps a process from sockets without a file.
+const SCOPES: i64 = 6;
 /// How many calls stand in a row of the filter.
 const ROW: usize = 8;
 /// Where a filter finds the number of the call.
@@ -118,7 +120,10 @@ fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, SetupError> {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
     };
-    let other: Vec<_> = families.iter().filter_map(|it| Some((0, Op::Ne, u64::try_from(*it).ok()?))).collect();
+    // All sockets are hidden but those that were given, and Landlock holds those without a file.
+    let unix = (plan.hides_sockets() && (!plan.network || super::rules::abi() >= SCOPES)).then_some(libc::AF_UNIX);
+    let other: Vec<_> =
+        families.iter().chain(&unix).filter_map(|it| Some((0, Op::Ne, u64::try_from(*it).ok()?))).collect();
     match other.as_slice() {
         [] => when(&[(0, Op::Ge, 0)]),
         it => when(it),

@@ -40,11 +40,23 @@ pub(super) struct Report {
     pub(super) left: bool,
 }
 
+/// In the place of a signal that ended the command: it was stopped, and may go on.
+const STOPPED: u8 = u8::MAX;
+
+/// How the first process of a sandbox works.
+#[derive(Clone, Copy)]
+pub(super) struct InitMode {
+    /// It has numbers of its own, and the kernel kills all with it.
+    pub own_numbers: bool,
+    /// The command has the user's terminal: when it stops, so do those above it.
+    pub in_front: bool,
+}
+
 /// Runs `command` in the last of the three processes, with what `arrange` in the second read from `life`. Returns only
 /// where something went wrong. All three live no longer than somebody holds the other end of `life`.
 pub(super) fn start<P>(
     life: PipeReader,
-    own_numbers: bool,
+    mode: InitMode,
     arrange: impl FnOnce(&mut PipeReader) -> Result<P, SetupError>,
     command: impl FnOnce(P) -> SetupError,
 ) -> Result<Infallible, SetupError> {
@@ -59,7 +71,7 @@ pub(super) fn start<P>(
         }
         ForkResult::Child => {
             drop(reader);
-            be_first(life, writer, own_numbers, arrange, command)
+            be_first(life, writer, mode, arrange, command)
         }
     }
 }
@@ -67,7 +79,13 @@ pub(super) fn start<P>(
 /// The process that castor started: it ends as the command ended.
 fn wait_and_report(first: Pid, mut reader: PipeReader) -> ! {
     silence();
-    let report = Report::read(&mut reader);
+    let report = loop {
+        match Report::read(&mut reader) {
+            // Whoever began to wait for us goes on, and wakes all of us some day.
+            Some(Report { signal, .. }) if signal == i32::from(STOPPED) => _ = raise(Signal::SIGSTOP),
+            it => break it,
+        }
+    };
     if !report.as_ref().is_some_and(|it| it.left) {
         // Whoever asks now who is left must not find it.
         let end = waitpid(first, None);
@@ -105,12 +123,12 @@ fn die_of(number: i32) -> ! {
 pub(super) fn be_first<P>(
     mut life: PipeReader,
     mut writer: PipeWriter,
-    own_numbers: bool,
+    mode: InitMode,
     arrange: impl FnOnce(&mut PipeReader) -> Result<P, SetupError>,
     command: impl FnOnce(P) -> SetupError,
 ) -> Result<Infallible, SetupError> {
     prctl::set_name(NAME).map_err(failed("name"))?;
-    if !own_numbers {
+    if !mode.own_numbers {
         prctl::set_child_subreaper(true).map_err(failed("subreaper"))?;
     }
     let arranged = arrange(&mut life)?;
@@ -131,7 +149,11 @@ pub(super) fn be_first<P>(
     silence();
     let mut reported = false;
     loop {
-        let (report, anybody) = reap(main);
+        let (report, anybody) = reap(main, |it| {
+            if mode.in_front && it == main {
+                _ = Report { code: 0, signal: i32::from(STOPPED), left: true }.write(&mut writer);
+            }
+        });
         if let Some(it) = report {
             reported = Report { left: anybody, ..it }.write(&mut writer).is_ok();
         }
@@ -139,7 +161,7 @@ pub(super) fn be_first<P>(
             std::process::exit(if reported { 0 } else { HELPER_FAILED });
         }
         if is_over(&life, &ended) {
-            end_all(own_numbers);
+            end_all(mode.own_numbers);
         }
     }
 }
@@ -161,10 +183,11 @@ fn is_over(life: &PipeReader, ended: &SignalFd) -> bool {
 }
 
 /// Reaps ended processes. Returns the command's end, if it is among them, and whether processes are left.
-fn reap(main: Pid) -> (Option<Report>, bool) {
+fn reap(main: Pid, mut stopped: impl FnMut(Pid)) -> (Option<Report>, bool) {
     let mut report = None;
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
+            Ok(WaitStatus::Stopped(it, _)) => stopped(it),
             Ok(WaitStatus::Exited(it, code)) if it == main => report = Some(Report { code, signal: 0, left: false }),
             Ok(WaitStatus::Signaled(it, by, _)) if it == main => {
                 report = Some(Report { code: 0, signal: by as i32, left: false });

@@ -1,0 +1,144 @@
+//! `castor exec` and `castor shell`: a person's own programs in the sandbox of commands.
+
+use std::{ffi::OsString, io, path::Path};
+
+use clap::Args;
+
+use super::exits::{EXIT_FAILED, EXIT_INPUT};
+use crate::{
+    app::{
+        session::{
+            confinement::{self, SandboxPlace},
+            place::load_ground,
+        },
+        settings::{Settings, options::Options},
+    },
+    base::{path::AbsPath, sandbox::SandboxGrant},
+    world::{
+        disk,
+        process::{Spawn, Stdin, foreground, surroundings},
+        secrets::{Env, name_looks_secret, value_looks_secret},
+        workspace::{self, castor_home, memory},
+    },
+};
+
+/// As shells and `env` have it.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+#[derive(Args, Clone, Debug)]
+pub struct ExecArgs {
+    /// With network: without it, as security.sandbox.network says
+    #[arg(long)]
+    pub network: bool,
+    /// The program and its arguments, as they are
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "LINE")]
+    pub line: Vec<OsString>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ShellArgs {
+    /// With network: without it, as security.sandbox.network says
+    #[arg(long)]
+    pub network: bool,
+}
+
+/// Your shell, as `$SHELL` names it.
+pub fn shell(args: &ShellArgs, env: &Env, cwd: &AbsPath) -> u8 {
+    let shell = env.get("SHELL").filter(|it| Path::new(it).is_absolute()).unwrap_or("bash");
+    run(&[shell], args.network, env, cwd)
+}
+
+pub fn exec(args: &ExecArgs, env: &Env, cwd: &AbsPath) -> u8 {
+    let line: Option<Vec<&str>> = args.line.iter().map(|it| it.to_str()).collect();
+    match line {
+        Some(it) => run(&it, args.network, env, cwd),
+        None => {
+            eprintln!("castor exec: an argument is no UTF-8");
+            EXIT_INPUT
+        }
+    }
+}
+
+/// Runs it to its end, with this process's streams and terminal. What to exit with.
+fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
+    if surroundings::is_inside() {
+        return failed_start(argv, &foreground::become_program(argv, cwd));
+    }
+    let (folder, castor) = match (folder_of(cwd, env), castor_home(env)) {
+        (folder, Some(castor)) => (folder, castor),
+        (_, None) => {
+            eprintln!("castor: {}", workspace::NO_HOME);
+            return EXIT_FAILED;
+        }
+    };
+    let (ground, settings) = load_ground(&Options::default(), env, &folder);
+    let tmp = castor.join("tmp").join(format!("exec-{}", uuid::Uuid::now_v7().simple())).join("tmp");
+    let place = SandboxPlace { env, home: &castor, tmp };
+    let harmless = confinement::is_harmless(&ground);
+    let Some(confined) = confinement::for_session(&place, harmless, &[folder], &settings) else {
+        eprintln!("castor: nothing was run: {}", absence(&settings));
+        return EXIT_FAILED;
+    };
+    let grant = SandboxGrant { network, ..SandboxGrant::default() };
+    let confined = confined.with_grant(&grant).unwrap_or(confined);
+    let env = env_for(env, &settings);
+    let Some((program, args)) = argv.split_first() else { return EXIT_INPUT };
+    let spawn = Spawn { program, args, cwd, env: &env, stdin: Stdin::Inherited, confined: Some(&confined) };
+    match foreground::run_confined(&spawn) {
+        Ok(end) => {
+            if let Some(it) = end.findings.in_words("this program") {
+                eprintln!("castor: {it}");
+            }
+            end.exit_code()
+        }
+        Err(why) => failed_start(argv, &why),
+    }
+}
+
+fn failed_start(argv: &[&str], why: &io::Error) -> u8 {
+    let program = argv.first().copied().unwrap_or_default();
+    match why.kind() {
+        io::ErrorKind::NotFound => {
+            eprintln!("castor: {program}: there is no such program");
+            NOT_FOUND
+        }
+        io::ErrorKind::PermissionDenied => {
+            eprintln!("castor: {program}: {why}");
+            NOT_STARTED
+        }
+        _ => {
+            eprintln!("castor: nothing was run: {why}");
+            EXIT_FAILED
+        }
+    }
+}
+
+/// The repository around the folder, as its tools know it; the folder itself where there is none, or the home is one.
+fn folder_of(cwd: &AbsPath, env: &Env) -> AbsPath {
+    let real = disk::real_path(cwd).unwrap_or_else(|_| cwd.clone());
+    let home = env.get("HOME").and_then(AbsPath::new).and_then(|it| disk::real_path(&it).ok());
+    let repository = memory::project(&real);
+    let is_wide = home.is_some_and(|home| home.is_within(&repository)) || repository.parent().is_none();
+    if is_wide { real } else { repository }
+}
+
+/// Why there is no sandbox.
+fn absence(settings: &Settings) -> String {
+    match settings.children.sandbox.level {
+        Some(_) => "the sandbox is off in your settings (security.sandbox.level)".to_owned(),
+        None => {
+            "this system has nothing to confine programs with; `castor doctor --all` says what is missing".to_owned()
+        }
+    }
+}
+
+/// All that the person's shell has but for secrets: what runs may be what an agent wrote.
+fn env_for(env: &Env, settings: &Settings) -> Vec<(String, String)> {
+    let children = &settings.children;
+    let base = env.child_env(&children.allowed, &children.blocked);
+    let is_plain = |name: &str, value: &str| !name_looks_secret(name) && !value_looks_secret(value);
+    let is_blocked = |name: &str| children.blocked.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let more = env.all().filter(|(name, value)| is_plain(name, value) && !is_blocked(name));
+    more.chain(base).collect()
+}
