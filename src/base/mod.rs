@@ -56,6 +56,7 @@ pub mod schema;
 pub mod secret;
 pub mod server_offer;
 pub mod server_order;
+pub mod shown_text;
 pub mod state;
 pub mod terminal;
 pub mod text;

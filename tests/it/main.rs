@@ -92,6 +92,7 @@ mod schema;
 mod schema_files;
 mod schemas;
 mod serve;
+mod shown_questions;
 mod signals;
 mod skills;
 mod stale;

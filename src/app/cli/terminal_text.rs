@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use crate::base::text::is_deceptive;
+use crate::base::{shown_text::show_line, text::is_deceptive};
 
 /// Takes terminal controls out of text that comes in pieces: a sequence may be split between two of them.
 #[derive(Debug, Default)]
@@ -34,6 +34,16 @@ impl Cleaner {
         text.chars().filter(|it| self.is_kept(*it)).collect()
     }
 
+    /// The same for text that stays as it is written: what turns it around, or says something to a model alone, is
+    /// written out.
+    pub fn clean_answer(&mut self, text: &str) -> String {
+        let text = self.clean(text);
+        match text.contains(is_disguise) {
+            true => text.split_inclusive(is_disguise).map(write_out_last).collect(),
+            false => text,
+        }
+    }
+
     fn is_kept(&mut self, it: char) -> bool {
         let (next, keep) = match (self.state, it) {
             // Lone ESC and CAN/SUB end whatever was going on, as terminals do; a payload only on ST.
@@ -60,21 +70,39 @@ impl Cleaner {
     }
 }
 
+/// Embeddings, overrides and isolates of direction, and tags. Marks of direction are part of Hebrew and Arabic text.
+fn is_disguise(it: char) -> bool {
+    matches!(it, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn write_out_last(piece: &str) -> String {
+    let at = piece.char_indices().next_back().map_or(0, |it| it.0);
+    let (head, last) = piece.split_at(at);
+    if last.contains(is_disguise) { format!("{head}{}", show_line(last)) } else { piece.to_owned() }
+}
+
 /// All of `text` at once.
 pub fn clean(text: &str) -> String {
     Cleaner::default().clean(text)
 }
 
-/// One line without controls or reordering marks, at most `max` characters: for titles and questions, where a
-/// trick of the eye could get something approved.
+/// One line, at most `max` characters: for titles and questions, where a trick of the eye could get something approved.
+/// Controls and reordering marks are written out, line ends are spaces.
 pub fn clean_line(text: &str, max: usize) -> String {
-    let plain: String = clean(text).chars().map(|it| if it.is_whitespace() { ' ' } else { it }).collect();
-    let mut res: String = plain.trim().chars().filter(|it| !is_unprintable(*it)).take(max + 1).collect();
+    let plain: String = text.trim().chars().map(|it| if matches!(it, '\n' | '\t') { ' ' } else { it }).collect();
+    let mut res: String = show_line(&plain).chars().take(max + 1).collect();
     if res.chars().count() > max {
         res.pop();
         res.push('…');
     }
     res
+}
+
+/// What somebody types or pastes, as one line of at most `max` characters: controls and hidden characters are left out.
+pub fn typed_line(text: &str, max: usize) -> String {
+    let plain = clean(text);
+    let plain = plain.trim().chars().filter(|it| !is_unprintable(*it)).take(max);
+    plain.map(|it| if it.is_whitespace() { ' ' } else { it }).collect()
 }
 
 fn is_plain(it: char) -> bool {
@@ -200,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_title_is_one_line() {
-        assert_eq!(clean_line("rm\n-rf\u{202e} x ", 80), "rm -rf x");
+        assert_eq!(clean_line("rm\n-rf\u{202e} x\r ", 80), "rm -rf⟨U+202E⟩ x");
         assert_eq!(clean_line("abcdef", 3), "abc…");
     }
 }

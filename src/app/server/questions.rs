@@ -4,7 +4,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     app::server::pending_requests::{ClientRequest, QuestionForm},
-    base::{ids::SessionId, log::Answer},
+    base::{ids::SessionId, log::Answer, shown_text::show_line},
     engine::step::{Confirmation, QuestionTopic, UserQuestion},
     wire::{
         acp::{
@@ -37,7 +37,7 @@ pub struct Asker<'a> {
 fn name_agent(params: &mut Value, agent: &str, in_words: bool) {
     for place in ["/toolCall/title", "/message"] {
         if let Some(Value::String(it)) = params.pointer_mut(place).filter(|_| in_words) {
-            *it = format!("{agent}: {it}");
+            *it = format!("{}: {it}", show_line(agent));
         }
     }
     let empty = || Value::Object(Map::new());

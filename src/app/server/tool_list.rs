@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::reply::{Reply, reply_now};
 use crate::{
     app::session::live_session::LiveSession,
-    base::{host_tools::HostAnnotations, ids::SessionId, tool::ToolSpec},
+    base::{host_tools::HostAnnotations, ids::SessionId, shown_text::show_line, tool::ToolSpec},
     engine::scheduler::Toolbox,
     wire::{
         acp::tool_list::{ListedTool, ToolList, ToolSource, read_tools},
@@ -33,7 +33,7 @@ fn describe(toolbox: &Toolbox, tool: &ToolSpec) -> ListedTool {
     };
     ListedTool {
         name: tool.name.to_string(),
-        display_name: tool.title.to_string(),
+        display_name: show_line(&tool.title).into_owned(),
         description: tool.description.to_string(),
         parameters_schema: (*tool.parameters).clone(),
         source,

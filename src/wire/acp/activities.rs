@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::base::event::{Activity, ActivityKind};
+use crate::base::{
+    event::{Activity, ActivityKind},
+    shown_text::show_text,
+};
 
 /// So many lines are shown.
 const SHOWN: usize = 3;
@@ -39,7 +42,7 @@ impl RecentActivities {
             (ActivityKind::Error, None) => self.add("✗", said("error"), call),
             (ActivityKind::ThoughtChunk, Some(_)) => (),
         }
-        let lines: Vec<String> = self.0.iter().map(|it| format!("{} {}", it.mark, it.text)).collect();
+        let lines: Vec<String> = self.0.iter().map(|it| format!("{} {}", it.mark, show_text(&it.text))).collect();
         lines.join("\n")
     }
 

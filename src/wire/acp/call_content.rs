@@ -6,6 +6,7 @@ use super::{terminals, tool_calls};
 use crate::base::{
     ansi::plain,
     content::{Part, joined_text},
+    shown_text::show_text,
     tool::{Display, ToolError},
 };
 
@@ -16,7 +17,11 @@ pub(super) fn terminal_result(
     error: Option<&ToolError>,
 ) -> Vec<ToolCallContent> {
     let words = error.map(|it| it.message.as_str()).or(summary);
-    words.map(tool_calls::text_content).into_iter().chain([terminals::terminal_content(terminal)]).collect()
+    words
+        .map(|it| tool_calls::text_content(&show_text(it)))
+        .into_iter()
+        .chain([terminals::terminal_content(terminal)])
+        .collect()
 }
 
 pub(super) fn result_content(
@@ -28,9 +33,9 @@ pub(super) fn result_content(
 ) -> Vec<ToolCallContent> {
     let mut res = Vec::new();
     if let Some(error) = error {
-        res.push(tool_calls::text_content(&error.message));
+        res.push(tool_calls::text_content(&show_text(&error.message)));
         // What was proposed or printed stays visible when the call was refused or cancelled.
-        res.extend(display.or(proposed).into_iter().flat_map(tool_calls::display_content));
+        res.extend(display.or(proposed).into_iter().flat_map(tool_calls::question_content));
         if display.is_none() && !printed.is_empty() {
             // A drawn terminal's codes are nothing to read.
             res.push(tool_calls::output_content(&plain(printed).0));
@@ -39,7 +44,7 @@ pub(super) fn result_content(
     }
     match (display, summary) {
         (Some(display), _) => res.extend(tool_calls::display_content(display)),
-        (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
+        (None, Some(summary)) => res.push(tool_calls::text_content(&show_text(summary))),
         (None, None) => match joined_text(content) {
             // Without any content some clients show the raw output.
             text if text.is_empty() => res.push(tool_calls::text_content("(no output)")),

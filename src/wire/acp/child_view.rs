@@ -13,6 +13,7 @@ use crate::base::{
     event::EventKind,
     ids::{CallId, SessionId},
     log::Fact,
+    shown_text::show_line,
     terminal::Screen,
 };
 
@@ -33,8 +34,8 @@ impl SessionView {
             Some(Screen::Drawn { cwd }) => drawn_call(told, call, cwd),
             _ => told,
         };
-        told.title = format!("{}: {}", child.agent, told.title);
-        told.content.extend(shown.proposed.iter().flat_map(tool_calls::display_content));
+        told.title = format!("{}: {}", show_line(&child.agent), told.title);
+        told.content.extend(shown.proposed.iter().flat_map(tool_calls::question_content));
         self.push_update(SessionUpdate::ToolCall(told), lines);
     }
 

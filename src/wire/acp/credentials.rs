@@ -17,6 +17,7 @@ use crate::base::{
     credential::Credential,
     ids::{CallId, SessionId},
     log::Answer,
+    shown_text::{show_line, show_text},
 };
 
 /// What is asked about.
@@ -47,9 +48,9 @@ pub fn login(asked: CredentialQuestion<'_>, client: &Client, login: &LoginComman
     }
     let CredentialQuestion { session, call, credential, message } = asked;
     let fields = ToolCallUpdateFields::new()
-        .title(credential.title())
+        .title(show_line(&credential.title()).into_owned())
         .status(ToolCallStatus::Pending)
-        .content(vec![tool_calls::text_content(message)]);
+        .content(vec![tool_calls::text_content(&show_text(message))]);
     let option = |id: &str, name: &str, kind| PermissionOption::new(id.to_owned(), name, kind);
     let options = vec![
         option(DONE, "It is renewed: try again", PermissionOptionKind::AllowOnce),

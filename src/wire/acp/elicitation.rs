@@ -12,6 +12,7 @@ use crate::{
         ids::{CallId, SessionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form, TextFormat},
+        shown_text::{show_line, show_text},
         text,
     },
     wire::{
@@ -51,13 +52,13 @@ pub fn form(scope: Scope<'_>, form: &Form) -> Value {
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));
     }
-    with_scope(scope, json!({ "mode": "form", "message": form.message, "requestedSchema": schema }))
+    with_scope(scope, json!({ "mode": "form", "message": show_text(&form.message), "requestedSchema": schema }))
 }
 
 /// Params of a page to visit, for clients with `elicitation.url`. `None`: the address is no place to send a user to.
 pub fn link(scope: Scope<'_>, message: &str, url: &str, elicitation: &str) -> Option<Value> {
     let url = check_page_url(url).ok()?;
-    let params = json!({ "mode": "url", "message": message, "url": url, "elicitationId": elicitation });
+    let params = json!({ "mode": "url", "message": show_text(message), "url": url, "elicitationId": elicitation });
     Some(with_scope(scope, params))
 }
 
@@ -132,9 +133,9 @@ pub fn options(session: &SessionId, call: Option<&CallId>, form: &Form) -> Optio
         options.push(option(DECLINE, "Do not answer", PermissionOptionKind::RejectOnce));
     }
     let fields = ToolCallUpdateFields::new()
-        .title(text::first_line(&form.message, TITLE))
+        .title(text::first_line(&show_text(&form.message), TITLE))
         .status(ToolCallStatus::InProgress)
-        .content(vec![tool_calls::text_content(&form.in_words())]);
+        .content(vec![tool_calls::text_content(&show_text(&form.in_words()))]);
     Some(RequestPermissionRequest::new(
         wire_id(session),
         ToolCallUpdate::new(call.as_str().to_owned(), fields),
@@ -169,7 +170,7 @@ fn the_choice(form: &Form) -> Option<&Field> {
 }
 
 fn option(id: &str, name: &str, kind: PermissionOptionKind) -> PermissionOption {
-    PermissionOption::new(id.to_owned(), name, kind)
+    PermissionOption::new(id.to_owned(), show_line(name), kind)
 }
 
 fn with_scope(scope: Scope<'_>, params: Value) -> Value {
@@ -195,8 +196,8 @@ fn property(field: &Field) -> Value {
         FieldKind::Bool => "boolean",
     };
     set("type", Some(kind.into()));
-    set("title", field.title.as_deref().map(Value::from));
-    set("description", field.description.as_deref().map(Value::from));
+    set("title", field.title.as_deref().map(|it| show_line(it).into()));
+    set("description", field.description.as_deref().map(|it| show_text(it).into()));
     match &field.kind {
         FieldKind::Text { min, max, format } => {
             set("minLength", min.map(Value::from));
@@ -225,8 +226,8 @@ fn property(field: &Field) -> Value {
 
 fn titled(options: &[Choice]) -> Value {
     let option = |it: &Choice| match &it.description {
-        Some(more) => json!({ "const": it.value, "title": it.title, "description": more }),
-        None => json!({ "const": it.value, "title": it.title }),
+        Some(more) => json!({ "const": it.value, "title": show_line(&it.title), "description": show_text(more) }),
+        None => json!({ "const": it.value, "title": show_line(&it.title) }),
     };
     options.iter().map(option).collect()
 }

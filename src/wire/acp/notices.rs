@@ -6,13 +6,17 @@ use agent_client_protocol_schema::v1::{
 use serde_json::Value;
 
 use crate::{
-    base::event::{Compaction, CompactionStatus},
+    base::{
+        event::{Compaction, CompactionStatus},
+        shown_text::show_text,
+    },
     wire::acp::{content, updates::SessionView},
 };
 
 impl SessionView {
     /// Live only. Without notices as a thought: no client takes that for the answer.
     pub fn notice(&self, id: &str, text: &str, meta: Option<Meta>, lines: &mut Vec<u8>) {
+        let text = &*show_text(text);
         let update = match self.profile.features.notices {
             false if self.profile.features.air.session_failure => return self.failure_notice(id, text, lines),
             true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text).meta(meta)),
@@ -65,7 +69,7 @@ fn update(Compaction { id, status, summary, error, .. }: Compaction) -> Compacti
         res = res.summary(vec![content::text_block(&text)]);
     }
     match error {
-        Some(why) => res.error(why),
+        Some(why) => res.error(show_text(&why).into_owned()),
         None => res,
     }
 }

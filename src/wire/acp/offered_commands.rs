@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
 };
 
 use super::{initialize::AcpVersion, session::wire_id, updates::notification, v2};
-use crate::base::ids::SessionId;
+use crate::base::{ids::SessionId, shown_text::show_line};
 
 /// A command's name, description, and hint of what may follow.
 pub type CommandWords<'a> = (&'a str, &'a str, &'a str);
@@ -30,9 +30,9 @@ pub fn commands<'a>(
 
 pub(super) fn wire_commands<'a>(commands: impl Iterator<Item = CommandWords<'a>>) -> Vec<AvailableCommand> {
     let command = |(name, description, hint): CommandWords<'_>| {
-        let input = UnstructuredCommandInput::new(hint);
+        let input = UnstructuredCommandInput::new(show_line(hint));
         let input = (!hint.is_empty()).then_some(AvailableCommandInput::Unstructured(input));
-        AvailableCommand::new(name, description).input(input)
+        AvailableCommand::new(name, show_line(description)).input(input)
     };
     commands.map(command).collect()
 }

@@ -11,6 +11,7 @@ use crate::base::{
     ids::SessionId,
     limits::Limits,
     log::{Fact, Mode, ThoughtLevel, Tuning},
+    shown_text::show_line,
 };
 
 /// Options that a session offers to its client.
@@ -84,7 +85,7 @@ pub fn config_options(offer: &OfferedOptions, chosen: &ChosenOptions) -> Vec<Ses
     // What is chosen need not be listed, but a client shows no value that is not.
     let unlisted = (!offer.models.iter().any(|(id, _)| *id == chosen.model)).then_some((&chosen.model, &chosen.model));
     let models = unlisted.into_iter().chain(offer.models.iter().map(|(id, name)| (id, name)));
-    let models = models.map(|(id, name)| SessionConfigSelectOption::new(id.clone(), name.clone()));
+    let models = models.map(|(id, name)| SessionConfigSelectOption::new(id.clone(), show_line(name)));
     let mut res = vec![
         SessionConfigOption::select(MODE, "Mode", chosen.mode.as_str(), modes.collect::<Vec<_>>())
             .description("What castor does without asking".to_owned())
@@ -136,7 +137,7 @@ fn agent_option(offer: &OfferedOptions, chosen: Option<&str>) -> Option<SessionC
     let unlisted = unlisted.map(|it| (it, it));
     let agents = offer.agents.iter().map(|(name, title)| (name.as_str(), title.as_str()));
     let values = [(DEFAULT_AGENT, "castor")].into_iter().chain(unlisted).chain(agents);
-    let values = values.map(|(name, title)| SessionConfigSelectOption::new(name.to_owned(), title.to_owned()));
+    let values = values.map(|(name, title)| SessionConfigSelectOption::new(name.to_owned(), show_line(title)));
     let current = chosen.unwrap_or(DEFAULT_AGENT).to_owned();
     let option = SessionConfigOption::select(AGENT, "Agent", current, values.collect::<Vec<_>>());
     Some(option.description("The agent that answers from the next prompt on".to_owned()))

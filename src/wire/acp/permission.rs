@@ -11,6 +11,8 @@ use crate::{
         event::Location,
         ids::{CallId, SessionId},
         log::Answer,
+        shown_text::{hidden_note, show_line},
+        text,
         tool::{Display, ToolKind},
     },
     wire::acp::{
@@ -50,10 +52,14 @@ const ALLOW_SAVE: &str = "allow_always_save";
 const ALLOW_AUTO: &str = "allow_auto";
 const REJECT: &str = "reject_once";
 
+/// The most of an argument's name, in bytes, and of arguments with hidden characters that a question names.
+const MAX_NAME: usize = 100;
+const MAX_NOTES: usize = 4;
+
 pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
-    let reason = asked.reason.map(|it| Display::Text { text: it.to_owned() });
-    let shown = reason.as_ref().into_iter().chain(asked.display);
-    let content: Vec<_> = shown.flat_map(tool_calls::display_content).collect();
+    let texts = hidden_notes(&asked).into_iter().chain(asked.reason.map(str::to_owned));
+    let texts: Vec<Display> = texts.map(|text| Display::Text { text }).collect();
+    let content: Vec<_> = texts.iter().chain(asked.display).flat_map(tool_calls::question_content).collect();
     // What the client does not see whole it cannot change.
     let is_editable = asked.is_editable && tool_calls::limit_raw(asked.args).is_some();
     let fields = ToolCallUpdateFields::new()
@@ -63,7 +69,7 @@ pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
         .content((!content.is_empty()).then_some(content))
         .locations(tool_calls::locations(asked.locations))
         .raw_input(tool_calls::limit_raw(asked.args));
-    let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+    let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, show_line(name), kind);
     let mut options = vec![option(ALLOW_ONCE, "Allow", PermissionOptionKind::AllowOnce)];
     options.extend(asked.always.map(|it| option(ALLOW_SESSION, it, PermissionOptionKind::AllowAlways)));
     options.extend(asked.lasting.map(|it| option(ALLOW_SAVE, it, PermissionOptionKind::AllowAlways)));
@@ -79,6 +85,46 @@ pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
             request.meta(QuestionMeta { castor, terminal_auth: None }.into_map())
         }
         false => request,
+    }
+}
+
+/// Which hidden characters the call has, before they are written out: all that the user says yes to counts. `None`: it
+/// has none.
+pub(super) fn hidden_notes(asked: &PermissionRequest<'_>) -> Option<String> {
+    let mut notes: Vec<(String, String)> = Vec::new();
+    let mut add = |what: String, text: &str| {
+        if let Some(it) = hidden_note(&what, text).filter(|_| notes.iter().all(|(known, _)| *known != what)) {
+            notes.push((what, it));
+        }
+    };
+    for (name, value) in asked.args.as_object().into_iter().flatten() {
+        let mut texts = name.clone();
+        push_texts(value, &mut texts);
+        let what = match name.as_str() {
+            "command" => "This command".to_owned(),
+            it if it.ends_with("path") => "This path".to_owned(),
+            it => format!("The argument `{}`", show_line(text::head(it, MAX_NAME))),
+        };
+        add(what, &texts);
+    }
+    asked.locations.iter().for_each(|it| add("This path".to_owned(), &it.path.to_string()));
+    if notes.is_empty() {
+        return hidden_note("This call", asked.title);
+    }
+    let notes = notes.into_iter().map(|(_, it)| it).take(MAX_NOTES);
+    Some(notes.collect::<Vec<_>>().join(" "))
+}
+
+/// All texts of a value, also the names of its members.
+fn push_texts(value: &Value, texts: &mut String) {
+    match value {
+        Value::String(it) => texts.push_str(it),
+        Value::Array(all) => all.iter().for_each(|it| push_texts(it, texts)),
+        Value::Object(all) => all.iter().for_each(|(name, it)| {
+            texts.push_str(name);
+            push_texts(it, texts);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => (),
     }
 }
 

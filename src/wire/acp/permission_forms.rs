@@ -13,6 +13,7 @@ use crate::{
         ids::{CallId, SessionId},
         log::Answer,
         question::Form,
+        shown_text::{show_line, show_text},
         text,
         trust::TrustChoice,
     },
@@ -25,11 +26,12 @@ const TITLE: usize = 200;
 pub fn request(session: &SessionId, call: &CallId, form: &Form) -> RequestPermissionRequest {
     let choices = form.fields.iter().flat_map(|it| it.kind.options());
     let options =
-        choices.filter_map(|it| Some(PermissionOption::new(it.value.clone(), it.title.clone(), kind(&it.value)?)));
+        choices.filter_map(|it| Some(PermissionOption::new(it.value.clone(), show_line(&it.title), kind(&it.value)?)));
+    let message = show_text(&form.message);
     let fields = ToolCallUpdateFields::new()
-        .title(first_sentence(&form.message))
+        .title(first_sentence(&message))
         .status(ToolCallStatus::Pending)
-        .content(vec![tool_calls::text_content(&form.message)]);
+        .content(vec![tool_calls::text_content(&message)]);
     RequestPermissionRequest::new(
         wire_id(session),
         ToolCallUpdate::new(call.as_str().to_owned(), fields),

@@ -9,7 +9,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Map, json};
 
 use super::{initialize::AcpVersion, session::wire_id, updates::notification, v2};
-use crate::base::{event::EndReason, ids::SessionId, log::ChildLink, text};
+use crate::base::{event::EndReason, ids::SessionId, log::ChildLink, shown_text::show_line, text};
 
 /// Longest description of a sub-agent's task, in characters.
 const DESCRIPTION: usize = 500;
@@ -36,8 +36,8 @@ pub fn announce(
     let cancel = SubagentSessionCapabilities::new().cancel(SessionCancelCapabilities::new());
     let own = json!({ "call": from.call });
     let update = SubagentUpdate::new(wire_id(id))
-        .title(agent.to_owned())
-        .description(text::first_line(task, DESCRIPTION))
+        .title(show_line(agent).into_owned())
+        .description(show_line(&text::first_line(task, DESCRIPTION)).into_owned())
         .capabilities(cancel)
         .state(state_update(ChildState::Running))
         .meta(Map::from_iter([("castor".to_owned(), own)]));

@@ -7,6 +7,7 @@ use crate::{
     base::{
         event::Location,
         path::AbsPath,
+        shown_text::{show_line, show_path, show_text},
         text,
         tool::{Display, ToolKind},
     },
@@ -40,7 +41,9 @@ pub fn display_content(display: &Display) -> Vec<ToolCallContent> {
         Display::Text { text } => text_content(text),
         Display::Diff { .. } | Display::Diffs { .. } => {
             let diff = |(path, before, after): (&AbsPath, Option<&str>, &str)| {
-                ToolCallContent::Diff(Diff::new(path.to_string(), after).old_text(before.map(str::to_owned)))
+                ToolCallContent::Diff(
+                    Diff::new(show_path(&path.to_string()).into_owned(), after).old_text(before.map(str::to_owned)),
+                )
             };
             return display.diffs().into_iter().map(diff).collect();
         }
@@ -52,6 +55,14 @@ pub fn display_content(display: &Display) -> Vec<ToolCallContent> {
         },
     };
     vec![content]
+}
+
+/// The same of what the user is asked about: words and paths as they are shown, files as they are.
+pub fn question_content(display: &Display) -> Vec<ToolCallContent> {
+    match display {
+        Display::Text { text } => vec![text_content(&show_text(text))],
+        other => display_content(other),
+    }
 }
 
 pub fn text_content(text: &str) -> ToolCallContent {
@@ -75,18 +86,21 @@ fn fenced(text: &str) -> String {
 }
 
 pub fn locations(locations: &[Location]) -> Vec<ToolCallLocation> {
-    locations.iter().map(|it| ToolCallLocation::new(it.path.to_string()).line(it.line)).collect()
+    locations
+        .iter()
+        .map(|it| ToolCallLocation::new(show_path(&it.path.to_string()).into_owned()).line(it.line))
+        .collect()
 }
 
 /// A title as clients render it: a command as it is, an edit as plain text, everything else as Markdown. Only a command
 /// may have lines, since all of it is what the user says yes to.
 pub fn title(kind: ToolKind, title: &str) -> String {
     if kind == ToolKind::Execute {
-        return title.to_owned();
+        return show_text(title).into_owned();
     }
-    let line = title.lines().next().unwrap_or_default();
+    let line = show_line(title.lines().next().unwrap_or_default());
     if kind == ToolKind::Edit {
-        return line.to_owned();
+        return line.into_owned();
     }
     let words = line.split(' ').map(|word| if is_markup(word) { code_span(word) } else { word.to_owned() });
     words.collect::<Vec<_>>().join(" ")
@@ -139,6 +153,8 @@ mod tests {
             (Search, "SearchText '[x](y)' within .", "SearchText `'[x](y)'` within ."),
             (Search, "SearchText '`'\n", "SearchText `` '`' ``"),
             (Search, "", ""),
+            (Execute, "a\rb\n\u{202e}c", "a\\rb\n⟨U+202E⟩c"),
+            (Edit, "Writing to \u{202e}a\rb", "Writing to ⟨U+202E⟩a\\rb"),
         ] {
             assert_eq!(title(kind, text), shown);
         }

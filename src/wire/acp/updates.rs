@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_client_protocol_schema::v1::{
-    ConfigOptionUpdate, ContentChunk, CurrentModeUpdate, Meta, Plan, SessionInfoUpdate, SessionNotification,
-    SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ConfigOptionUpdate, ContentChunk, CurrentModeUpdate, Meta, Plan, SessionNotification, SessionUpdate, ToolCall,
+    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ use crate::{
         meta::{CallMeta, OwnCallMeta},
         options::{self, ChosenOptions, OfferedOptions},
         plans::plan_update,
-        session::{iso_time, wire_id},
+        session::{iso_time, title_info, wire_id},
         terminals,
         text_chunks::{ChunkKind, TextChunks},
         tool_calls, v2,
@@ -111,7 +111,7 @@ impl CallView {
 
     fn describe(&mut self, display: &ToolDisplay) {
         if let Some(call) = &mut self.call {
-            call.title.clone_from(&display.title);
+            call.title = tool_calls::title(display.kind, &display.title);
             call.kind = tool_calls::kind(display.kind);
             call.locations = tool_calls::locations(&display.locations);
         }
@@ -222,7 +222,7 @@ impl SessionView {
                 title.into_iter().for_each(|it| self.begin_task(request_id, &it, data, lines));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => {
-                let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
+                let info = title_info(Some(title)).updated_at(iso_time(event.timestamp));
                 self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
             }
             EventKind::Usage { .. } if way == Playback::Live => {
@@ -317,7 +317,7 @@ impl SessionView {
         let fields = match update {
             ToolProgress::Proposed { display } => {
                 shown.proposed = Some(display.clone());
-                fields.status(ToolCallStatus::Pending).content(tool_calls::display_content(display))
+                fields.status(ToolCallStatus::Pending).content(tool_calls::question_content(display))
             }
             ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
                 shown.describe(display);

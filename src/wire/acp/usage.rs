@@ -1,8 +1,8 @@
 //! Context usage for the client: tokens of the last answer and the model's window.
 
-use agent_client_protocol_schema::v1::{Cost, SessionInfoUpdate, SessionUpdate, UsageUpdate};
+use agent_client_protocol_schema::v1::{Cost, SessionUpdate, UsageUpdate};
 
-use super::updates::SessionView;
+use super::{session::title_info, updates::SessionView};
 use crate::base::{event::EventKind, model::Purpose, money::Money};
 
 impl SessionView {
@@ -21,8 +21,7 @@ impl SessionView {
 
     /// Appends the title; `None`: it has none any more.
     pub fn push_title(&self, title: Option<&str>, lines: &mut Vec<u8>) {
-        let info = SessionInfoUpdate::new().title(title.map(str::to_owned));
-        self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
+        self.push_update(SessionUpdate::SessionInfoUpdate(title_info(title)), lines);
     }
 
     /// What is asked aside fills no context; its cost is in the next sum.

@@ -1,10 +1,13 @@
 //! JSON-RPC message writer: appends each message as one line.
 
-use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
 use memchr::memchr2;
 use serde::Serialize;
 
-use crate::wire::jsonrpc::{error, message::RequestId};
+use crate::{
+    base::shown_text::show_text,
+    wire::jsonrpc::{error, message::RequestId},
+};
 
 /// Appends a response. A result that has no JSON form (a map with keys that are no text) is answered with -32603.
 pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &T) {
@@ -20,12 +23,14 @@ pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: 
     }
 }
 
-/// Appends an error response.
+/// Appends an error response. Its message may repeat what others sent, so it is written as people are shown it.
 pub fn error(out: &mut Vec<u8>, id: &RequestId, error: &ErrorObjectOwned) {
+    let message = show_text(error.message());
+    let error = ErrorObject::borrowed(error.code(), &message, error.data());
     let written = line(out, |out| {
         answer(out, id)?;
         out.extend_from_slice(b",\"error\":");
-        serde_json::to_writer(out, error)
+        serde_json::to_writer(out, &error)
     });
     debug_assert!(written.is_ok(), "ids and errors always have a JSON form");
 }

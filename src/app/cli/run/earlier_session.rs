@@ -11,7 +11,7 @@ use crate::{
         cli::{
             args::{CHOOSE, RunArgs},
             sessions::{self, CommandContext, CommandError, CommandLook, ids::MIN_ID, list, numbered},
-            terminal_text::clean_line,
+            terminal_text::{clean_line, typed_line},
         },
         server::{event_loop::unix_ms, serve},
     },
@@ -142,7 +142,7 @@ fn is_leave(typed: &str) -> bool {
 }
 
 fn not_in_list(typed: &str) -> String {
-    let shown = clean_line(typed, MAX_WORDS);
+    let shown = typed_line(typed, MAX_WORDS);
     match shown.trim() {
         "" => "  This is no number of the list. ".to_owned(),
         it => format!("  {it:?} is no number of the list. "),

@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::keys::KeyPress;
 use crate::app::cli::{
     render::text::{Line, Style},
-    terminal_text::clean_line,
+    terminal_text::typed_line,
 };
 
 /// The longest line in characters.
@@ -20,7 +20,7 @@ pub struct LineEditor {
 
 impl LineEditor {
     pub fn with_text(text: &str) -> Self {
-        let text = clean_line(text, MAX_TEXT);
+        let text = typed_line(text, MAX_TEXT);
         Self { cursor: text.len(), text }
     }
 
@@ -43,7 +43,7 @@ impl LineEditor {
         match key {
             KeyPress::Char(it) => self.insert(&it.to_string()),
             // One line stays one line.
-            KeyPress::Paste(text) => self.insert(&clean_line(text, MAX_TEXT)),
+            KeyPress::Paste(text) => self.insert(&typed_line(text, MAX_TEXT)),
             KeyPress::Backspace => self.remove(self.left()..self.cursor),
             KeyPress::Delete | KeyPress::Ctrl('d') => self.remove(self.cursor..self.right()),
             KeyPress::Ctrl('u') => self.remove(0..self.cursor),

@@ -7,8 +7,9 @@ use crate::app::cli::{
         diff::{DiffView, diff},
         text::{Color, Line, Span, Style},
     },
-    terminal_text::{clean, clean_line},
+    terminal_text::clean_line,
 };
+use crate::base::shown_text::show_text;
 
 /// Lines of a diff or of other content that a question shows at once.
 const MAX_LINES: usize = 20;
@@ -58,7 +59,7 @@ pub struct QuestionText {
 impl QuestionText {
     /// A message that is the question itself.
     pub fn of_message(message: &str) -> Self {
-        let message = clean(message);
+        let message = show_text(message);
         let mut lines = message.trim().lines();
         let first = lines.next().unwrap_or_default();
         let mut res = Self { short: clean_line(first, MAX_SHORT), ..Self::default() };
@@ -124,7 +125,7 @@ impl QuestionText {
     /// The command in whole, once: a title that only repeats it is left out.
     fn of_command(title: &str, command: &str) -> Self {
         let words = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
-        let command = clean(command);
+        let command = show_text(command);
         let is_title = words(&command).starts_with(words(title).trim_end_matches('…').trim_end());
         let mut lines = command.trim_end().lines();
         let mut res = Self::default();
@@ -178,7 +179,8 @@ impl QuestionText {
         let members = arguments.and_then(Value::as_object).into_iter().flatten();
         let lines = members.flat_map(|(name, value)| {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let text = clean(&format!("{name}: {text}"));
+            let text = format!("{name}: {text}");
+            let text = show_text(&text);
             // Only a name stands that far to the left.
             let indents = std::iter::once("  ").chain(std::iter::repeat("      "));
             indents.zip(text.lines()).map(|(indent, it)| Line::plain(&format!("{indent}{it}"))).collect::<Vec<_>>()
@@ -188,7 +190,7 @@ impl QuestionText {
 
     /// One line says why it is asked; more are content to look at.
     fn push_text(&mut self, text: &str) {
-        let text = clean(text);
+        let text = show_text(text);
         let text = text.trim();
         match text.lines().count() {
             0 => (),

@@ -46,7 +46,7 @@ impl RawAnswer {
 
     /// A piece of the answer, as it may be shown.
     pub fn clean<'a>(&mut self, chunk: &'a str) -> Cow<'a, str> {
-        self.cleaner.as_mut().map_or(Cow::Borrowed(chunk), |it| Cow::Owned(it.clean(chunk)))
+        self.cleaner.as_mut().map_or(Cow::Borrowed(chunk), |it| Cow::Owned(it.clean_answer(chunk)))
     }
 
     /// What follows is another message. Gives the line end that is missing.

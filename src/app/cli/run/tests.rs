@@ -243,7 +243,7 @@ fn text_is_streamed_and_tool_calls_go_to_stderr() {
 < result {"stopReason":"end_turn"}"#,
     );
     assert_eq!(seen.out, "Let me look.\nDone\n");
-    assert_eq!(seen.err, "▸ thought  hm\n✓ ls\n✗ rm x  failed\n");
+    assert_eq!(seen.err, "▸ thought  hm\n✓ ls\n✗ rm⟨U+001B⟩[2J x  failed\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -316,7 +316,7 @@ fn forms_and_pages_are_answered_on_a_terminal() {
 > answer {"id":"9","error":{"code":-32602}}
 < result {"stopReason":"end_turn"}"#;
     let seen = check(Case { typed: Some("y"), ..Case::default() }, script);
-    let form = "? Server `x` asks: Where to?\n  City, a line, - to decline: ";
+    let form = "? Server `x` asks: Where⟨U+001B⟩[2J to?\n  City, a line, - to decline: ";
     let page = "? Log in\n  https://a.b/c\n  open it, then answer y; n to decline: ";
     assert_eq!(seen.err, format!("{form}{page}"));
     let nobody = script.lines().take(2).collect::<Vec<_>>().join("\n");

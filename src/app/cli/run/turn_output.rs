@@ -18,6 +18,7 @@ use crate::app::cli::{
     },
     terminal_text::{clean, clean_line},
 };
+use crate::base::shown_text::show_text;
 
 /// Between two draws: at most sixty in a second.
 const DRAW_PERIOD: Duration = Duration::from_millis(17);
@@ -210,7 +211,7 @@ impl TurnOutput {
         if self.style.stderr_is_terminal {
             self.print_lines(&wrap(&Line::plain(&clean(line)), self.view.options.width, "  "));
         } else {
-            self.write_stderr(format!("{line}\n"));
+            self.write_stderr(format!("{}\n", show_text(line)));
         }
     }
 

@@ -113,16 +113,16 @@ mod tests {
             .collect();
         expect![[r#"
             01a20986 names 12 sessions; use one of these ids:
-              1df75157   1 min ago   Title 1 of two lines
+              1df75157   1 min ago   Title⟨U+001B⟩[2J 1 of two lines
               2df75157   2 min ago
-              3df75157   3 min ago   Title 3 of two lines
-              4df75157   4 min ago   Title 4 of two lines
-              5df75157   5 min ago   Title 5 of two lines
-              6df75157   6 min ago   Title 6 of two lines
-              7df75157   7 min ago   Title 7 of two lines
-              8df75157   8 min ago   Title 8 of two lines
-              9df75157   9 min ago   Title 9 of two lines
-              10df75157  10 min ago  Title 10 of two lines
+              3df75157   3 min ago   Title⟨U+001B⟩[2J 3 of two lines
+              4df75157   4 min ago   Title⟨U+001B⟩[2J 4 of two lines
+              5df75157   5 min ago   Title⟨U+001B⟩[2J 5 of two lines
+              6df75157   6 min ago   Title⟨U+001B⟩[2J 6 of two lines
+              7df75157   7 min ago   Title⟨U+001B⟩[2J 7 of two lines
+              8df75157   8 min ago   Title⟨U+001B⟩[2J 8 of two lines
+              9df75157   9 min ago   Title⟨U+001B⟩[2J 9 of two lines
+              10df75157  10 min ago  Title⟨U+001B⟩[2J 10 of two lines
               … 2 more
         "#]]
         .assert_eq(&format!("{}\n", ambiguity("01a20986", &candidates)));

@@ -87,7 +87,7 @@ fn lists_this_folder_or_all() {
     assert_eq!(code, 42);
     fs::create_dir(bed.root.join("elsewhere")).unwrap();
     let here = bed.castor(&["list"]).unwrap();
-    assert!(here.contains("\nion-a  ") && here.ends_with("  Greeting\n"), "{here:?}");
+    assert!(here.contains("\nion-a  ") && here.ends_with("  Greeting⟨U+001B⟩[2J\n"), "{here:?}");
     assert_eq!(bed.castor(&["list", "--all"]).unwrap().lines().count(), 3);
     let json: Value = serde_json::from_str(&bed.castor(&["list", "--cwd", "../elsewhere", "--json"]).unwrap()).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 1);

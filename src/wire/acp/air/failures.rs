@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::air_meta;
 use crate::{
-    base::{event::Status, text},
+    base::{event::Status, shown_text::show_text, text},
     wire::acp::updates::SessionView,
 };
 
@@ -32,6 +32,7 @@ impl SessionView {
 }
 
 fn record(id: &str, (category, severity): (&str, &str), text: &str, actions: &[&str]) -> Meta {
+    let text = &*show_text(text);
     let is_long = text.len() > MAX_TITLE || text.contains('\n');
     let title = if is_long { text::first_line(text, MAX_TITLE) } else { text.to_owned() };
     let mut res = json!({

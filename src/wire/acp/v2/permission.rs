@@ -10,14 +10,15 @@ use serde_json::Value;
 
 use super::{same_json, tool_calls};
 use crate::{
-    base::tool::ToolKind,
+    base::{shown_text::show_text, tool::ToolKind},
     wire::acp::permission::{self, PermissionRequest},
 };
 
 /// The question about a call. Its reason is the question's, all else the call's.
 pub fn confirmation(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
-    let reason = asked.reason.map(|it| format!("\n\n{it}")).unwrap_or_default();
-    let description = format!("{}{reason}", asked.title);
+    let note = permission::hidden_notes(&asked);
+    let texts = note.as_deref().into_iter().chain([asked.title]).chain(asked.reason);
+    let description = texts.map(show_text).collect::<Vec<_>>().join("\n\n");
     let request = permission::request(PermissionRequest { reason: None, ..asked });
     let call = tool_calls::tool_call(request.tool_call);
     with_subject((&request.session_id, words(asked.kind).to_owned(), description), call, &request.options)

@@ -13,7 +13,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::Value;
 
 use super::{same_json, text_block};
-use crate::wire::acp::git_patch::git_patch;
+use crate::{base::shown_text::show_text, wire::acp::git_patch::git_patch};
 
 /// A call that is told of for the first time, or once more as a whole.
 pub(super) fn begun(mut call: v1::ToolCall) -> Vec<SessionUpdate> {
@@ -96,7 +96,7 @@ fn diff(it: v1::Diff) -> Diff {
 
 fn command(call: &v1::ToolCall) -> String {
     let given = call.raw_input.as_ref().and_then(|it| it.get("command")).and_then(Value::as_str);
-    given.unwrap_or(&call.title).to_owned()
+    show_text(given.unwrap_or(&call.title)).into_owned()
 }
 
 /// Begins empty, also for a client that had it before.

@@ -45,8 +45,7 @@ type use tabs
 < raw {{"jsonrpc":"2.0","id":3,"result":{{"outcome":"promptRequired","message":"the turn\u001b[2J ended"}}}}"#
     );
     let seen = check_whole(Case::default(), &script);
-    let told =
-        "the agent did not get what you typed: the turn ended. To ask it in this session: castor run -c 'use tabs'\n";
+    let told = "the agent did not get what you typed: the turn⟨U+001B⟩[2J ended. To ask it in this session: castor run -c 'use tabs'\n";
     assert!(seen.err.ends_with(told), "{}", seen.err);
     assert_eq!(seen.exit, 0);
 }

@@ -191,21 +191,21 @@ fn the_list_has_agents_as_a_tree() {
           ✓ boss  done · ended the loop · 4.2 s…
             ✗ worker  limit of model calls · 0.…
           ? scribe  no end is known  Write <scr…
-        ion-a   2020-09-13  Greeting
+        ion-a   2020-09-13  Greeting⟨U+001B⟩[2J
         --- 80
         ID      WHEN         COST  MODEL  TURNS  TITLE
         n-team  just now    $0.50  m          1  (no title)
           ✓ boss  done · ended the loop · 4.2 s · 2.0k in, 20 out · $0.25  Plan.
             ✗ worker  limit of model calls · 0.3 s  Do it.
           ? scribe  no end is known  Write <script>alert(1)</script> and </details>
-        ion-a   2020-09-13      -  m          1  Greeting
+        ion-a   2020-09-13      -  m          1  Greeting⟨U+001B⟩[2J
         --- 120
         ID      WHEN         COST  MODEL  TURNS  TITLE
         n-team  just now    $0.50  m          1  (no title)
           ✓ boss  done · ended the loop · 4.2 s · 2.0k in, 20 out · $0.25  Plan.
             ✗ worker  limit of model calls · 0.3 s  Do it.
           ? scribe  no end is known  Write <script>alert(1)</script> and </details>
-        ion-a   2020-09-13      -  m          1  Greeting
+        ion-a   2020-09-13      -  m          1  Greeting⟨U+001B⟩[2J
         ^[1mID^[0m      ^[1mWHEN^[0m       ^[1mCOST^[0m  ^[1mMODEL^[0m  ^[1mTURNS^[0m  ^[1mTITLE^[0m
         ^[36mn-team^[0m  ^[2mjust now^[0m  $0.50  ^[2mm^[0m          1  ^[2m(no title)^[0m
         ^[32m  ✓ ^[0mboss^[2m  done · ended the loop · 4.2 s · 2.0k in, 20 out · $0.25^[0m  Plan.

@@ -95,7 +95,7 @@ fn the_table_fits_the_terminal() {
             ID     WHEN        TITLE
             75157  3 min ago   Fix add() in the cal…
             85157  2 h ago     日本語のタイトルは長…
-            0abcd  2023-10-05  Evil title
+            0abcd  2023-10-05  Evil⟨U+001B⟩[2J ⟨U+2…
         "#]],
     );
     check(
@@ -106,7 +106,7 @@ fn the_table_fits_the_terminal() {
             ID     WHEN           COST  MODEL               TURNS  TITLE
             75157  3 min ago   $0.0213  gemini-2.5-flash        2  Fix add() in the calcula…
             85157  2 h ago           -  anthropic/claude-…      2  日本語のタイトルは長いの…
-            0abcd  2023-10-05    $1.50  demo                    1  Evil title
+            0abcd  2023-10-05    $1.50  demo                    1  Evil⟨U+001B⟩[2J ⟨U+202E⟩…
         "#]],
     );
     check(
@@ -117,7 +117,7 @@ fn the_table_fits_the_terminal() {
             ID     WHEN           COST  MODEL                     TURNS  TITLE
             75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix add() in the calculator, then test it
             85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは長いので切る必要がある場合があります
-            0abcd  2023-10-05    $1.50  demo                          1  Evil title
+            0abcd  2023-10-05    $1.50  demo                          1  Evil⟨U+001B⟩[2J ⟨U+202E⟩title
         "#]],
     );
     check(
@@ -129,7 +129,7 @@ fn the_table_fits_the_terminal() {
             75157  3 min ago   ~/w                               $0.0213  gemini-2.5-flash              2  Fix add() in the calcula…
             85157  2 h ago     ~/w                                     -  anthropic/claude-sonnet…      2  日本語のタイトルは長いの…
             0ffff  1 day ago   …ts/of/somebody/with/a/long/path        -  demo                          2  Elsewhere
-            0abcd  2023-10-05  ~/w                                 $1.50  demo                          1  Evil title
+            0abcd  2023-10-05  ~/w                                 $1.50  demo                          1  Evil⟨U+001B⟩[2J ⟨U+202E⟩…
         "#]],
     );
     check(
@@ -203,7 +203,7 @@ fn short_ids_name_their_sessions() {
           75157  3 min ago   Fix add() in the calculator, then test it
           85157  2 h ago     日本語のタイトルは長いので切る必要がある場合があります
           0ffff  1 day ago   Elsewhere
-          0abcd  2023-10-05  Evil title"#]]
+          0abcd  2023-10-05  Evil⟨U+001B⟩[2J ⟨U+202E⟩title"#]]
     .assert_eq(&why);
     assert_eq!(
         bed.castor(&["delete", "f85157", "--yes"]).unwrap(),
