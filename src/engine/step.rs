@@ -256,6 +256,8 @@ pub enum Input {
     MemoryRead {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
+        /// Files that do not count, and imports that failed: each a sentence for the user.
+        faults: Vec<String>,
     },
 }
 

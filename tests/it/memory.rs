@@ -184,3 +184,45 @@ fn subfolder_instructions_need_trust_and_can_be_disabled() {
         assert_eq!(told(&server, 1, "NEAREST-WORD"), want, "{trusted} {settings}");
     }
 }
+
+/// Neither in the session that wrote them, nor in the next one, nor through a file that imports them; a person's own
+/// lines count again.
+#[test]
+fn instructions_that_an_agent_wrote_do_not_count() {
+    let write = |file: &str, text: &str| calls("write_file", &json!({ "file_path": file, "content": text }));
+    let command = "mkdir -p deep; printf DEEP-%s WORD > deep/GEMINI.md; echo x > deep/x.txt";
+    let answers = vec![
+        write("AGENTS.md", "AGENT-WORD"),
+        write("docs/more.md", "SMUGGLED-WORD"),
+        calls("run_shell_command", &json!({ "command": command })),
+        read("deep/x.txt"),
+        says("1."),
+        says("2."),
+        says("3."),
+    ];
+    let server = ModelServer::start(answers);
+    let mut sandbox = agent(&server, true);
+    sandbox.write("ws/GEMINI.md", "OWN-WORD @docs/more.md");
+    sandbox.args.extend(["--approval-mode", "auto"].map(Into::into));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (_, said) = prompt(&mut client, &session, "one");
+    assert_eq!(told(&server, 4, "DEEP-WORD"), 0, "{said}");
+    let told_of = |said: &str, file: &str| said.matches(&format!("{file}: an agent wrote it")).count();
+    assert_eq!(told_of(&said, "deep/GEMINI.md"), 1, "{said}");
+    client.end().unwrap();
+
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (_, said) = prompt(&mut client, &session, "two");
+    let second = system(&server, 5);
+    assert!(second.contains("OWN-WORD") && second.contains("USER-WORD"), "{second}");
+    assert!(!second.contains("AGENT-WORD") && !second.contains("SMUGGLED-WORD"), "{second}");
+    assert!(told_of(&said, "AGENTS.md") == 1 && said.contains("imports @docs/more.md, but that failed"), "{said}");
+    sandbox.write("ws/AGENTS.md", "PERSON-WORD");
+    prompt(&mut client, &session, "/memory refresh");
+    prompt(&mut client, &session, "three");
+    assert!(system(&server, 6).contains("PERSON-WORD"));
+}

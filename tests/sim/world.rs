@@ -279,7 +279,7 @@ impl World {
                 let report = if rest == "ok" { Ok("Kept.".to_owned()) } else { Err("no".to_owned()) };
                 Input::MemoryChanged { effect, report }
             }
-            "remembered" => Input::MemoryRead { effect, files: remembered(rest)? },
+            "remembered" => Input::MemoryRead { effect, files: remembered(rest)?, faults: Vec::new() },
             "ran" => Input::RunEnded { effect, output: Box::new(ran(rest)?), changes: Some(changes(rest)) },
             "held" => Input::Checkpointed { effect, result: held(rest)? },
             "compared" => Input::Compared { effect, changes: changes(rest) },

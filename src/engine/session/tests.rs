@@ -296,7 +296,11 @@ impl World {
                 };
                 let files: [Result<Vec<MemoryFile>, String>; 4] =
                     [Ok(vec![]), Ok(vec![file("a")]), Ok(vec![file("b")]), Err("no".to_owned())];
-                Input::MemoryRead { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
+                Input::MemoryRead {
+                    effect,
+                    files: files[self.dice(4) as usize].clone().map(Into::into),
+                    faults: Vec::new(),
+                }
             }
             Effect::ChooseAgent { .. } => Input::AgentChosen { effect },
             Effect::RenewCredential(_) => Input::CredentialRenewed { effect, changed: self.dice(2) == 0 },

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{
     flow::{Flow, Phase},
+    memory_reading::tell_faults,
     spec::TurnContext,
     state::TurnState,
 };
@@ -48,8 +49,9 @@ pub(super) fn discover_memory(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>
 impl Phase for Discovery {
     fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::MemoryRead { effect, files } if effect == self.look => {
+            Input::MemoryRead { effect, files, faults } if effect == self.look => {
                 cx.step.start_effect(Effect::Abort { effect: self.timer });
+                tell_faults(cx, faults);
                 take_files(cx.step, files);
             }
             // A read that hangs there hangs alone, and only once.

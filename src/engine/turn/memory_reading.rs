@@ -60,13 +60,29 @@ fn read(step: &mut Step<'_>, then: AfterReading) -> Flow {
 impl Phase for ReadingMemory {
     fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::MemoryRead { effect, files } if effect == self.effect => self.take_files(cx, files),
+            Input::MemoryRead { effect, files, faults } if effect == self.effect => {
+                if !matches!(self.then, AfterReading::Next) {
+                    // Who asks hears it again.
+                    cx.scratch.told_faults.retain(|it| !faults.contains(it));
+                }
+                tell_faults(cx, faults);
+                self.take_files(cx, files)
+            }
             other => Flow::Unrelated(self, other),
         }
     }
 
     fn leave(&mut self, step: &mut Step<'_>) {
         step.start_effect(Effect::Abort { effect: self.effect });
+    }
+}
+
+/// Says once what is wrong with memory files, however often they are read.
+pub(super) fn tell_faults(cx: &mut TurnContext<'_, '_>, faults: Vec<String>) {
+    for it in faults {
+        if cx.scratch.told_faults.insert(it.clone()) {
+            cx.step.emit_notice(&it);
+        }
     }
 }
 

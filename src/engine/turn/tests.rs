@@ -274,7 +274,7 @@ fn input(line: &str) -> Input {
                 Some(MemoryFile { path, tier: MemoryTier::Project, text: text.to_owned() })
             };
             let files = rest.split_whitespace().map(file).collect::<Option<Arc<[_]>>>();
-            Input::MemoryRead { effect, files: files.ok_or_else(|| rest.to_owned()) }
+            Input::MemoryRead { effect, files: files.ok_or_else(|| rest.to_owned()), faults: Vec::new() }
         }
         "kept" => Input::MemoryChanged { effect, report: Ok(rest.to_owned()) },
         "not-kept" => Input::MemoryChanged { effect, report: Err(rest.to_owned()) },

@@ -3,6 +3,7 @@
 mod imports;
 mod nested;
 mod saved;
+mod unseen;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,7 @@ use crate::{
 use imports::Importer;
 pub use nested::read_nested;
 pub use saved::change_saved;
+use unseen::{Looks, unseen_text};
 
 /// Of a file with all that it imports, in bytes; what is over is cut.
 pub const MAX_FILE: usize = 64 << 10;
@@ -154,11 +156,13 @@ struct FoundMemory<'a> {
     /// Real paths.
     seen: BTreeSet<AbsPath>,
     len: usize,
+    looks: Looks,
 }
 
 impl<'a> FoundMemory<'a> {
     fn of(wanted: &'a MemorySearch) -> Self {
-        Self { names: wanted.names.iter().filter(|it| is_memory_name(it)).collect(), ..Self::default() }
+        let names = wanted.names.iter().filter(|it| is_memory_name(it)).collect();
+        Self { names, looks: Looks::new(castor_home(&wanted.env)), ..Self::default() }
     }
 
     /// `top`: nothing from elsewhere counts, whatever links say; the user's own links lead where the user wants.
@@ -171,7 +175,7 @@ impl<'a> FoundMemory<'a> {
     fn take_file(&mut self, path: AbsPath, tier: Tier, top: Option<&AbsPath>) {
         let Some((real, text)) = self.read_new(&path, top) else { return };
         let Some(top) = top.cloned().or_else(|| real.parent()) else { return };
-        let (text, faults) = Importer::new(&top).expand(&real, &text);
+        let (text, faults) = Importer::new(&top, &self.looks).expand(&real, &text);
         self.found.faults.extend(faults);
         self.push(path, tier, &text);
     }
@@ -190,7 +194,14 @@ impl<'a> FoundMemory<'a> {
             return None;
         }
         let text = read_text(&real).ok().filter(|it| !it.trim().is_empty())?;
-        self.seen.insert(real.clone()).then_some((real, text))
+        if !self.seen.insert(real.clone()) {
+            return None;
+        }
+        if self.looks.is_unseen(&real, &text) {
+            self.found.faults.push(unseen_text(path));
+            return None;
+        }
+        Some((real, text))
     }
 
     fn push(&mut self, path: AbsPath, tier: Tier, text: &str) {

@@ -237,10 +237,7 @@ impl Threads {
                 Err(why) => (Err(why), Vec::new()),
             };
             // The loop is gone only at exit.
-            for it in faults {
-                _ = task.answers.blocking_send(task.event(Input::Notice(it)));
-            }
-            _ = task.answers.blocking_send(task.event(Input::MemoryRead { effect: task.id, files }));
+            _ = task.answers.blocking_send(task.event(Input::MemoryRead { effect: task.id, files, faults }));
         });
     }
 }

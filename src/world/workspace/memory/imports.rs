@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{MAX_FILE, read_text};
+use super::{MAX_FILE, read_text, unseen::Looks};
 use crate::{
     base::{guarded_names::SECRETS, path::AbsPath, text},
     world::disk,
@@ -22,6 +22,7 @@ const MISSING: &str = "there is no such file";
 pub(super) struct Importer<'a> {
     /// Nothing outside of it is brought in: a repository must not read the user's other files.
     top: &'a AbsPath,
+    looks: &'a Looks,
     seen: BTreeSet<AbsPath>,
     len: usize,
     /// Imports that failed, for the user.
@@ -29,8 +30,8 @@ pub(super) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    pub fn new(top: &'a AbsPath) -> Self {
-        Self { top, seen: BTreeSet::new(), len: 0, faults: Vec::new() }
+    pub fn new(top: &'a AbsPath, looks: &'a Looks) -> Self {
+        Self { top, looks, seen: BTreeSet::new(), len: 0, faults: Vec::new() }
     }
 
     /// The text with its imports, and what is to be said of those that failed.
@@ -120,6 +121,9 @@ impl<'a> Importer<'a> {
             return Some(Ok(format!("<!-- File already processed: {name} -->")));
         }
         let Ok(text) = read_text(&real) else { return Some(Err("it cannot be read")) };
+        if self.looks.is_unseen(&real, &text) {
+            return Some(Err("an agent wrote it, and you have not looked at it (castor looked FILE)"));
+        }
         let text = self.text(&real, &text, depth + 1);
         Some(Ok(format!("<!-- Imported from: {name} -->\n{}\n<!-- End of import from: {name} -->", text.trim())))
     }
