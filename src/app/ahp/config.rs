@@ -199,3 +199,27 @@ pub fn agent_named<'o>(options: &'o [ConfigOption], uri: &str) -> Option<&'o str
     let option = options.iter().find(|it| it.id == AGENT)?;
     option.options.iter().map(|it| it.value.as_str()).find(|it| *it == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use ahp::ahp_types::actions::StateAction;
+    use serde_json::json;
+
+    use super::{agents_changed, read_options};
+
+    /// Some clients choose nothing and begin with the first: it is the one that the session has.
+    #[test]
+    fn the_sessions_model_stands_first() {
+        let offered = |current: &str| {
+            let choices = ["pro", "auto", "flash"].map(|it| json!({"value": it, "name": it}));
+            let model =
+                json!({"id": "model", "name": "Model", "type": "select", "currentValue": current, "options": choices});
+            let options = read_options(&json!({ "configOptions": [model] })).unwrap();
+            let Some(StateAction::RootAgentsChanged(it)) = agents_changed(&options) else { panic!("{current}") };
+            it.agents[0].models.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(offered("flash"), "flash pro");
+        assert_eq!(offered("pro"), "pro flash");
+        assert_eq!(offered("auto"), "auto pro flash");
+    }
+}
