@@ -106,3 +106,14 @@ fn tells_guarded_paths() {
     check("/w/a.code-workspace", (None, Some(".code-workspace")));
     check(".vscode", (None, Some(".vscode")));
 }
+
+/// Each starts a program in another agent, in an editor or in a build.
+#[test]
+fn configuration_of_other_agents_is_guarded() {
+    let files =
+        [".amazonq/mcp.json", ".bazelrc", ".crush.json", ".junie/mcp.json", ".kiro/settings/mcp.json", ".lvimrc"];
+    for it in files.iter().chain(&[".mcp/servers.json", ".project.vim", "crush.json", ".kiro/hooks/a.kiro.hook"]) {
+        assert!(CONFIG.find(&Path::new("/w").join(it)).is_some(), "{it}");
+    }
+    assert!(CONFIG.find(Path::new("/w/.kiro/specs/a.md")).is_none());
+}
