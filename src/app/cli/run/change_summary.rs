@@ -3,15 +3,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    app::cli::render::words::count,
-    base::{checkpoint::FileChange, path::AbsPath},
+    app::cli::{render::words::count, terminal_text::clean_line},
+    base::{
+        checkpoint::{ChangeKind, FileChange},
+        path::AbsPath,
+    },
     world::disk,
 };
 
@@ -41,8 +44,9 @@ const OBEYED: &[&str] = &[
     "tox.ini",
 ];
 const WORKFLOWS: &str = ".github/workflows";
-/// Of them so many are named.
+/// Of them so many are named, and so much of a name.
 const NAMED: usize = 3;
+const MAX_NAME: usize = 60;
 
 /// The answer to `_castor/session/checkpoints`.
 #[derive(Deserialize)]
@@ -62,6 +66,8 @@ pub struct ChangeSummary {
     /// The agent lists its checkpoints.
     pub is_listed: bool,
     known: BTreeSet<String>,
+    /// The session's folders: new names at the top of them that begin with a dot are named.
+    pub roots: Vec<PathBuf>,
     pub counted: Option<CountedChanges>,
 }
 
@@ -72,7 +78,7 @@ impl ChangeSummary {
     }
 
     pub fn summarize(&mut self, listing: &Value) {
-        self.counted = count_changes(listing, &self.known);
+        self.counted = count_changes(listing, &self.known, &self.roots);
     }
 }
 
@@ -92,10 +98,14 @@ fn checkpoint_ids(listing: &Value) -> BTreeSet<String> {
 }
 
 /// `None`: nothing was changed since.
-fn count_changes(listing: &Value, known: &BTreeSet<String>) -> Option<CountedChanges> {
+fn count_changes(listing: &Value, known: &BTreeSet<String>, roots: &[PathBuf]) -> Option<CountedChanges> {
     let mut files: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
+    let mut dotted = BTreeSet::new();
     let listing = CheckpointList::deserialize(listing).ok()?;
     for it in listing.checkpoints.iter().filter(|it| !known.contains(&it.id)).flat_map(|it| &it.files) {
+        if it.change == ChangeKind::Added && is_dotted_at_top(&it.path, roots) {
+            dotted.insert(name(&it.path));
+        }
         let (added, removed) = files.entry(&it.path).or_default();
         (*added, *removed) = (*added + it.added, *removed + it.removed);
     }
@@ -115,7 +125,24 @@ fn count_changes(listing: &Value, known: &BTreeSet<String>) -> Option<CountedCha
         n if added + removed == 0 => format!("{} changed", count(n as u64, "file", "files")),
         n => format!("{} +{added} −{removed}", count(n as u64, "file", "files")),
     };
-    Some(CountedChanges { words: format!("{what} (castor undo takes it back)"), warning })
+    let new = match dotted.len().saturating_sub(NAMED) {
+        _ if dotted.is_empty() => String::new(),
+        0 => format!(", new: {}", first_of(&dotted)),
+        more => format!(", new: {} and {more} more names with a dot", first_of(&dotted)),
+    };
+    Some(CountedChanges { words: format!("{what}{new} (castor undo takes it back)"), warning })
+}
+
+/// Tools look for their settings there. What is quarantined is said already.
+fn is_dotted_at_top(path: &Path, roots: &[PathBuf]) -> bool {
+    let name = name(path);
+    let is_at_top = path.parent().is_some_and(|it| roots.iter().any(|root| root == it));
+    is_at_top && name.starts_with('.') && name != ".git" && !name.contains(".castor-aside")
+}
+
+fn first_of(names: &BTreeSet<String>) -> String {
+    let names: Vec<String> = names.iter().take(NAMED).map(|it| clean_line(it, MAX_NAME)).collect();
+    names.join(", ")
 }
 
 /// And no folder, nor a repository as a whole.
@@ -136,7 +163,9 @@ fn name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
 
     use super::{checkpoint_ids, count_changes};
 
@@ -149,19 +178,19 @@ mod tests {
             {"id": "k3", "files": [file("/w/a", 3)]},
         ]});
         let before = checkpoint_ids(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
-        let counted = count_changes(&listing, &before).unwrap();
+        let counted = count_changes(&listing, &before, &[]).unwrap();
         assert_eq!(counted.words, "2 files +6 −3 (castor undo takes it back)");
         let same = json!({"checkpoints": [{"id": "k", "files": [{"path": "/w/run", "change": "changed", "added": 0, "removed": 0}]}]});
-        let counted = count_changes(&same, &before).unwrap();
+        let counted = count_changes(&same, &before, &[]).unwrap();
         assert_eq!(counted.words, "1 file changed (castor undo takes it back)");
-        let counted = count_changes(&listing, &before).unwrap();
+        let counted = count_changes(&listing, &before, &[]).unwrap();
         let warned = "package.json changed: other programs run it, outside the sandbox";
         assert_eq!(counted.warning.as_deref(), Some(warned));
-        assert_eq!(count_changes(&listing, &checkpoint_ids(&listing)), None);
+        assert_eq!(count_changes(&listing, &checkpoint_ids(&listing), &[]), None);
         let more = json!({"checkpoints": [
             {"id": "k", "files": [file("/w/.git", 0), file("/w/new", 0), file("/w/new-er", 1), file("/w/new/a", 1)]},
         ]});
-        let all = |listing| count_changes(&listing, &checkpoint_ids(&json!(null))).unwrap();
+        let all = |listing| count_changes(&listing, &checkpoint_ids(&json!(null)), &["/w".into()]).unwrap();
         assert!(all(more).words.starts_with("2 files +"));
         let repository = json!({"checkpoints": [{"id": "k", "files": [file("/w/.git", 0)]}]});
         assert_eq!(all(repository).words, "folders or the repository changed (castor undo takes it back)");
@@ -169,5 +198,23 @@ mod tests {
         let hidden = all(hidden);
         assert!(hidden.words.starts_with("1 file +1 −1"), "{hidden:?}");
         assert!(hidden.warning.unwrap().starts_with("ci.yml changed: other programs run it"));
+    }
+    #[test]
+    fn new_names_with_a_dot_at_the_top_are_named() {
+        let file = |path: &str, change: &str| json!({"path": path, "change": change, "added": 0, "removed": 0});
+        let words = |files: &[Value]| {
+            let listing = json!({"checkpoints": [{"id": "k", "files": files}]});
+            count_changes(&listing, &BTreeSet::new(), &["/w".into()]).unwrap().words
+        };
+        let mut files = vec![file("/w/.tool", "added"), file("/w/.tool/mcp.json", "added"), file("/w/a/.b", "added")];
+        files.extend([
+            file("/w/.old", "changed"),
+            file("/w/.gone", "removed"),
+            file("/w/.npmrc.castor-aside", "added"),
+        ]);
+        assert!(words(&files).ends_with(", new: .tool (castor undo takes it back)"), "{}", words(&files));
+        files.extend([".a", ".b", ".c\u{202e}"].map(|it| file(&format!("/w/{it}"), "added")));
+        assert!(words(&files).contains(", new: .a, .b, .c"), "{}", words(&files));
+        assert!(words(&files).contains("and 1 more names with a dot") && !words(&files).contains('\u{202e}'));
     }
 }

@@ -211,6 +211,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         }
     };
     screen.set_cwd(&prepared.request.cwd);
+    screen.calls.changed.roots.extend(prepared.request.additional.iter().map(PathBuf::from));
     // Nothing is paid for these, so there is nothing unknown about the cost.
     screen.end.is_free = args.agent_args.script.is_fake() || args.agent_args.model.as_deref() == Some(DEMO);
     let asker =

@@ -99,6 +99,7 @@ impl Screen {
 
     /// Paths are shown as they are seen from this folder.
     pub fn set_cwd(&mut self, cwd: &str) {
+        self.calls.changed.roots.push(cwd.into());
         self.output.set_cwd(cwd);
     }
 

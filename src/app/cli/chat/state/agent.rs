@@ -34,6 +34,7 @@ impl Chat {
         self.agent.is_castor = opened.is_castor();
         self.agent.takes_steering = opened.takes_steering();
         self.calls.changed.is_listed = opened.lists_checkpoints();
+        self.calls.changed.roots = vec![self.view.options.cwd.clone().into()];
         self.status.open(&opened.session);
         if self.status.model.is_empty() {
             self.status.model = clean_line(&opened.model, MAX_NAME);
