@@ -23,6 +23,8 @@ pub struct Blobs {
 
 /// Files up to this size are read at once.
 const SMALL: u64 = 1 << 20;
+/// Objects of git's up to this size are copied.
+const COPIED: u64 = 100 << 20;
 
 impl Blobs {
     pub fn open(store: &DirFd) -> io::Result<Self> {
@@ -75,14 +77,14 @@ impl Blobs {
         is_new.map(|_| (len <= max).then_some(hash))
     }
 
-    /// A hard link to a file that is never written again, such as git's objects; else a copy.
+    /// A copy of an object of git's. A large one is a hard link, and read-only to commands: whoever has the repository
+    /// could write through it.
     pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Hash, Failure> {
         let hash = hash_of_file(file)?;
         fault::step("blob: link")?;
         let own = Self::name(&hash, true);
-        let link =
-            |dir, name: &[u8]| at::linkat(dir, name, self.dir.fd(), &own, AtFlags::empty()).map_err(io::Error::from);
-        if link(dir, name).is_err() && !self.is_sound(&own) {
+        let link = |dir, name: &[u8]| Ok::<_, io::Error>(at::linkat(dir, name, self.dir.fd(), &own, AtFlags::empty())?);
+        if (len <= COPIED || link(dir, name).is_err()) && !self.is_sound(&own) {
             at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
             self.put_file(file, len, u64::MAX)?;
             dirfd::remove(self.dir.fd(), own.as_bytes())?;
