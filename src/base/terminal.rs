@@ -97,6 +97,8 @@ pub struct ObeyedFindings {
     pub quarantined: Vec<AbsPath>,
     /// Heads of repositories that were gone, or none any more: they are what they were.
     pub restored: Vec<AbsPath>,
+    /// Repositories that are new in git's index, without an entry in `.gitmodules`.
+    pub staged: Vec<AbsPath>,
     /// Processes that outlived the command were ended: their right to write was for its call alone.
     pub ended_leftovers: bool,
 }
@@ -115,6 +117,13 @@ impl ObeyedFindings {
         }
         if !self.restored.is_empty() {
             res.push(format!("The sandbox restored what git needs to know its repository: {}.", named(&self.restored)));
+        }
+        if !self.staged.is_empty() {
+            res.push(format!(
+                "While {whose} ran, repositories were staged in git's index that `.gitmodules` does not name: {}. Git \
+                 looks into them at each `git status`; `git rm --cached` takes them out.",
+                named(&self.staged)
+            ));
         }
         if self.ended_leftovers {
             res.push(format!(

@@ -96,9 +96,13 @@ impl Bed {
     }
 
     /// Waits until a file is there.
-    fn until(&self, name: &str) {
+    pub fn until(&self, name: &str) {
+        self.wait_for(name, || self.path(name).exists());
+    }
+
+    pub fn wait_for(&self, name: &str, is_there: impl Fn() -> bool) {
         let start = Instant::now();
-        while !self.path(name).exists() {
+        while !is_there() {
             assert!(start.elapsed() < WATCHDOG, "no {name}");
             thread::yield_now();
         }

@@ -69,6 +69,7 @@ mod patches;
 mod peers;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod prepared;
 mod providers;
 mod questions;
 #[cfg(target_os = "linux")]

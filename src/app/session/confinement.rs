@@ -47,7 +47,7 @@ pub fn policy_sandbox(hold: SandboxState, ground: &FolderConfig, settings: &Sett
 /// Whether git starts no program of the folder, before the user's trust decision.
 pub fn has_plain_repository(ground: &FolderConfig) -> bool {
     let git = || sandbox::repository::around(&ground.folder);
-    is_harmless(ground) && git().is_none_or(|it| sandbox::git_config_paths::is_plain(it.as_path()))
+    is_harmless(ground) && git().is_none_or(|it| sandbox::is_plain(it.as_path()))
 }
 
 /// What the mode `auto` lacks in a trusted folder.

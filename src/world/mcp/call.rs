@@ -139,8 +139,9 @@ impl Connection {
             Err(_) => None,
         };
         let mut res = self.send(&call).await;
-        let look =
-            move |before: Quarantine| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
+        let look = move |before: Arc<Quarantine>| {
+            found.take().into_iter().chain(before.findings().in_words("this call")).collect()
+        };
         if let Some(before) = before
             && let Ok(said) = spawn_blocking(move || -> Vec<String> { look(before) }).await
             && !said.is_empty()

@@ -96,7 +96,7 @@ fn settings_in(path: &Path) -> io::Result<Vec<Setting>> {
     text_of(path).map(|it| settings(&it))
 }
 
-fn text_of(path: &Path) -> io::Result<String> {
+pub(super) fn text_of(path: &Path) -> io::Result<String> {
     match fs::metadata(path) {
         Ok(it) if it.is_file() && it.len() <= MAX => (),
         // Git fails at a folder, and so does nothing.
@@ -107,66 +107,10 @@ fn text_of(path: &Path) -> io::Result<String> {
         Ok(_) => return Err(io::Error::other(format!("{} is too long to be git's settings", path.display()))),
         Err(it) => return Err(it),
     }
-    let text = fs::read(path).map_err(|it| io::Error::new(it.kind(), format!("{}: {it}", path.display())))?;
+    // A pipe that was put there since would never end.
+    let text = AbsPath::new(path).ok_or(io::ErrorKind::InvalidInput.into()).and_then(|it| disk::read_head(&it, MAX));
+    let text = text.map_err(|it| io::Error::new(it.kind(), format!("{}: {it}", path.display())))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// All settings of a git folder, with those of included files.
-///
-/// # Errors
-/// A settings file cannot be read, or is too large.
-pub fn all_settings(git: &Path) -> io::Result<Vec<Setting>> {
-    let mut files = vec![(git.join("config"), 0), (git.join("config.worktree"), 0)];
-    let mut res = Vec::new();
-    while let Some((file, depth)) = files.pop() {
-        for it in settings_in(&file)? {
-            if depth < DEPTH && matches!(it.0.as_str(), "include" | "includeif") && it.1 == "path" {
-                files.push((file.parent().unwrap_or(&file).join(&it.2), depth + 1));
-            }
-            res.push(it);
-        }
-    }
-    Ok(res)
-}
-
-/// What `git init` and `git clone` write, and nothing else: sections, and keys in them.
-const PLAIN: &[(&str, &[&str])] = &[
-    (
-        "core",
-        &[
-            "repositoryformatversion",
-            "filemode",
-            "bare",
-            "logallrefupdates",
-            "symlinks",
-            "ignorecase",
-            "precomposeunicode",
-        ],
-    ),
-    ("extensions", &["objectformat", "refstorage"]),
-    ("remote", &["url", "fetch"]),
-    ("branch", &["remote", "merge", "rebase"]),
-    ("submodule", &["active"]),
-    ("user", &["email", "name"]),
-];
-
-/// Whether a repository has git run and obey nothing: it is as `git init` or `git clone` leave it.
-pub fn is_plain(git: &Path) -> bool {
-    let is_there = |name: &str| git.join(name).symlink_metadata().is_ok();
-    let is_known = |(section, key, value): &Setting| {
-        let known = PLAIN.iter().any(|(name, keys)| name == section && keys.contains(&key.as_str()));
-        // `ext::sh -c x` runs it.
-        known && !value.contains("::")
-    };
-    let is_sample =
-        |it: io::Result<fs::DirEntry>| it.is_ok_and(|it| it.file_name().to_string_lossy().ends_with(".sample"));
-    let hooks = fs::read_dir(git.join("hooks"));
-    fs::symlink_metadata(git).is_ok_and(|it| it.is_dir())
-        && !["commondir", "config.worktree", "worktrees"].into_iter().any(is_there)
-        && !fs::symlink_metadata(git.join("hooks")).is_ok_and(|it| it.is_symlink())
-        && hooks.map_or(true, |mut it| it.all(is_sample))
-        && settings_in(&git.join("config")).is_ok_and(|it| it.iter().all(is_known))
-        && !git.join("modules").exists()
 }
 
 fn read(path: &Path, depth: usize, res: &mut Vec<ConfigPath>) -> io::Result<()> {
@@ -199,29 +143,7 @@ fn read(path: &Path, depth: usize, res: &mut Vec<ConfigPath>) -> io::Result<()> 
 mod tests {
     use std::fs;
 
-    use super::{is_plain, paths_in};
-
-    #[test]
-    fn a_new_repository_that_runs_nothing_is_told_from_others() {
-        let dir = tempfile::tempdir().unwrap();
-        let git = dir.path().join(".git");
-        let check = |config: &str, hook: &str, want: bool| {
-            _ = fs::remove_dir_all(&git);
-            fs::create_dir_all(git.join("hooks")).unwrap();
-            fs::write(git.join("config"), config).unwrap();
-            fs::write(git.join("hooks").join(hook), "x").unwrap();
-            assert_eq!(is_plain(&git), want, "{config} {hook}");
-        };
-        let plain = "[core]\nbare = false\n[remote \"origin\"]\nurl = https://h/x\nfetch = +refs/*:refs/*\n";
-        check(plain, "pre-commit.sample", true);
-        check(plain, "pre-commit", false);
-        check("[core]\nfsmonitor = ./x", "x.sample", false);
-        check("[include]\npath = ../x", "x.sample", false);
-        check("[remote \"o\"]\nurl = ext::sh -c x", "x.sample", false);
-        check(plain, "x.sample", true);
-        fs::write(git.join("commondir"), "..").unwrap();
-        assert!(!is_plain(&git) && !is_plain(&git.join("config")));
-    }
+    use super::paths_in;
 
     #[test]
     fn what_settings_name_is_read_as_git_reads_it() {

@@ -4,14 +4,16 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use super::{
     GuardContext, PlanNotes, Quarantine, SandboxPlan, committed,
     git_config_paths::{self, ConfigPath, UserGitConfig},
-    nested_config, placeholder_files,
+    nested_config, new_repositories, placeholder_files,
     placeholders::Placeholders,
+    plain_repository::worktree_tops,
     quarantine::nested_names,
     reachable,
     repository::is_repository,
@@ -124,6 +126,9 @@ fn fill_plan(
         them.sort();
         them.dedup();
     }
+    if below.is_none() {
+        new_repositories::look(&roots);
+    }
     let before = Quarantine::take_snapshot(&roots).with_commits(committed::session_commits(it));
     let stays = [plan.notes.open.clone(), open(&it.grant.named_config)].concat();
     standing.set_quarantine(before, std::mem::take(&mut plan.notes.absent), &stays);
@@ -205,13 +210,21 @@ fn guard_git(git: &Path, plan: &mut SandboxPlan, standing: &mut Placeholders) ->
         return Ok(());
     }
     plan.fixed.push(git.to_owned());
-    standing.add_head(git);
+    standing.add_guarded(git);
     // Without them it is no repository, and git looks for one elsewhere.
     let parts = ["objects", "refs"].map(|it| git.join(it));
     plan.fixed.extend(parts.into_iter().filter(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())));
     for (name, placeholder) in GIT_CONFIG {
         protect_or_placeholder(&git.join(name), *placeholder, plan, standing)?;
     }
+    // Not a placeholder: git takes the place of objects that are not there for one more place to look into.
+    for it in ["objects/info/alternates", "objects/info/http-alternates"] {
+        protect(&git.join(it), plan)?;
+    }
+    // What checkpoints share with it by another name; git goes on where it cannot remove one.
+    let packs = fs::read_dir(git.join("objects/pack")).into_iter().flatten().filter_map(Result::ok);
+    let shared = packs.filter(|it| it.metadata().is_ok_and(|it| it.is_file() && it.nlink() > 1)).map(|it| it.path());
+    plan.protected.extend(shared.filter(|_| plan.namespaces));
     for it in git_config_paths::paths_in(git)?.iter().chain(&plan.notes.user_config.names.clone()) {
         protect_named(git, it, plan)?;
     }
@@ -338,7 +351,8 @@ fn protect(path: &Path, plan: &mut SandboxPlan) -> io::Result<()> {
 /// Protects what a repository's settings name, where commands may write it. What is relative counts from any folder that git
 /// may be called in at the top.
 fn protect_named(git: &Path, it: &ConfigPath, plan: &mut SandboxPlan) -> io::Result<()> {
-    let tops: BTreeSet<PathBuf> = git.parent().map(Path::to_owned).into_iter().chain(plan.writable.clone()).collect();
+    let own = git.parent().map(Path::to_owned).into_iter().chain(worktree_tops(git));
+    let tops: BTreeSet<PathBuf> = own.chain(plan.writable.clone()).collect();
     let places: BTreeSet<PathBuf> =
         tops.iter().filter_map(|top| it.place(top, plan.notes.user_config.home.as_deref())).collect();
     for place in &places {

@@ -7,15 +7,18 @@ pub mod denial;
 mod environment;
 mod git_config;
 pub mod git_config_paths;
+mod gitlinks;
 mod guarded_paths;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
 mod nested_config;
+mod new_repositories;
 mod online;
 mod path_json;
 mod placeholder_files;
 pub(super) mod placeholder_records;
 mod placeholders;
+mod plain_repository;
 mod quarantine;
 mod reachable;
 pub mod repository;
@@ -23,6 +26,8 @@ pub mod repository;
 mod seatbelt;
 mod submodules;
 mod views;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +35,7 @@ use std::{
     fs, io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +51,7 @@ use helper::{HelperTask, Namespaces, Start};
 pub use online::current_confinement;
 pub use placeholder_records::remove_orphans;
 pub use placeholders::{Placeholders, RemovedPlaceholders};
+pub use plain_repository::is_plain;
 pub use quarantine::{Quarantine, quarantine_orphans};
 pub use reachable::opens;
 use views::View;
@@ -298,9 +304,10 @@ struct GuardContext<'a> {
 ///
 /// # Errors
 /// A folder that is not the one that it was.
-pub fn snapshot_config(it: &Confinement) -> io::Result<Quarantine> {
+pub fn snapshot_config(it: &Confinement) -> io::Result<Arc<Quarantine>> {
     let roots = guarded_paths::writable_roots(it)?;
-    Ok(Quarantine::take_snapshot(&roots).with_commits(committed::session_commits(it)))
+    new_repositories::look(&roots);
+    Ok(Quarantine::take_snapshot(&roots).with_commits(committed::session_commits(it)).watched())
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     os::unix::fs::{DirEntryExt, MetadataExt},
     path::{Path, PathBuf},
@@ -29,6 +29,9 @@ const DEPTH: usize = 4;
 const FAR: usize = 50;
 /// Not looked into: made by tools, removed by tools, large, and full of others' examples.
 const SKIPPED_FOLDERS: &[&str] = &["node_modules", "target", "venv", ".venv", "__pycache__"];
+/// In how many of these, and how deep, repositories are looked for all the same.
+const FETCHED_FOLDERS: usize = 2_000;
+const FETCHED_DEPTH: usize = 2;
 /// Here nothing is protected: what tools fetch, they have to write.
 const FETCHED: &str = "vendor";
 /// Disks count time in ticks, the coarsest in two seconds: what changed that lately may change once more in the same tick.
@@ -71,7 +74,12 @@ impl ScanResult {
         let of_folder = |(path, it): (&OsString, &Folder)| -> Vec<PathBuf> {
             it.secrets.iter().map(|name| Path::new(path).join(name)).collect()
         };
-        self.folders.iter().flat_map(of_folder).chain(self.closed.iter().cloned()).collect()
+        self.folders
+            .iter()
+            .filter(|it| !it.1.is_fetched)
+            .flat_map(of_folder)
+            .chain(self.closed.iter().cloned())
+            .collect()
     }
 }
 
@@ -79,7 +87,7 @@ impl ScanResult {
 type Folders = HashMap<OsString, Folder>;
 
 /// A folder as it was read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Folder {
     /// `None`: it is read again the next time.
     version: Option<Version>,
@@ -87,6 +95,10 @@ struct Folder {
     secrets: Vec<OsString>,
     /// No more of them than are ever looked into.
     folders: Vec<OsString>,
+    /// Git may take it for a bare repository.
+    is_bare: bool,
+    /// In a folder that is skipped: only repositories count.
+    is_fetched: bool,
 }
 
 /// Device, number, and when something in it was last made, renamed or removed, which nobody can set: seconds and nanoseconds.
@@ -102,7 +114,8 @@ pub(super) fn secrets(root: &Path) -> BTreeSet<PathBuf> {
     let mut res = known.secrets.clone();
     let numbers: BTreeSet<(u64, u64)> = known.secrets.iter().filter_map(|it| hard_link_id(it)).collect();
     if !numbers.is_empty() {
-        let entries = known.folders.keys().filter_map(|it| fs::read_dir(it).ok()).flatten().filter_map(Result::ok);
+        let own = known.folders.iter().filter(|it| !it.1.is_fetched);
+        let entries = own.filter_map(|it| fs::read_dir(it.0).ok()).flatten().filter_map(Result::ok);
         let same = entries.filter(|it| numbers.iter().any(|number| number.1 == it.ino())).map(|it| it.path());
         res.extend(same.filter(|it| hard_link_id(it).is_some_and(|it| numbers.contains(&it))));
     }
@@ -153,6 +166,25 @@ pub(super) fn protected(root: &Path) -> Vec<PathBuf> {
     res.into_iter().map(|it| it.0.clone()).collect()
 }
 
+/// Where git may find a repository in or below a root, as the last look found it: `.git`, whatever it is, and folders that
+/// look like bare ones.
+pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
+    let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folders = all.get(root).into_iter().flat_map(|it| &it.folders);
+    let found = folders.flat_map(|(path, it)| {
+        let path = Path::new(path);
+        let bare = (it.is_bare && !path.ends_with(".git") && path != root).then(|| path.to_owned());
+        it.protected.iter().filter(|it| *it == ".git").map(|it| path.join(it)).chain(bare)
+    });
+    found.collect()
+}
+
+/// Folders below a root, as the last look found them.
+pub(super) fn known_folders(root: &Path) -> Vec<PathBuf> {
+    let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    all.get(root).into_iter().flat_map(|it| it.folders.keys()).map(PathBuf::from).collect()
+}
+
 /// Whether not all folders below a root are looked at before a command, in words.
 pub(super) fn unscanned_note(root: &Path) -> Option<String> {
     protected(root);
@@ -168,6 +200,7 @@ pub(super) fn unscanned_note(root: &Path) -> Option<String> {
 /// What there is. Folders that were looked at before are taken out of `before`.
 fn scan(root: &Path, before: &mut Folders, reach: ScanLimits) -> ScanResult {
     let (mut res, mut held) = (ScanResult::default(), 0);
+    let mut fetched = VecDeque::new();
     let mut waiting = VecDeque::from([(root.to_owned(), 0, true)]);
     for _ in 0..reach.folders {
         let Some((path, depth, is_held)) = waiting.pop_front() else { break };
@@ -185,12 +218,25 @@ fn scan(root: &Path, before: &mut Folders, reach: ScanLimits) -> ScanResult {
         }
         if depth < reach.depth {
             let is_own = |it: &OsString| !it.as_encoded_bytes().starts_with(b".") && it != FETCHED;
-            waiting.extend(folder.folders.iter().map(|it| (path.join(it), depth + 1, is_held && is_own(it))));
+            let (skipped, own): (Vec<_>, Vec<_>) = folder.folders.iter().partition(|it| is_skipped(it));
+            fetched.extend(skipped.into_iter().map(|it| (path.join(it), 0)));
+            waiting.extend(own.into_iter().map(|it| (path.join(it), depth + 1, is_held && is_own(it))));
         }
         res.folders.insert(path.into_os_string(), folder);
     }
     res.is_all = waiting.is_empty();
+    for _ in 0..FETCHED_FOLDERS {
+        let Some((path, depth)) = fetched.pop_front() else { break };
+        let Some(folder) = Folder::look(&path, before.remove(path.as_os_str())) else { continue };
+        let below = folder.folders.iter().filter(|_| depth < FETCHED_DEPTH);
+        fetched.extend(below.map(|it| (path.join(it), depth + 1)));
+        res.folders.insert(path.into_os_string(), Folder { is_fetched: true, ..folder });
+    }
     res
+}
+
+fn is_skipped(name: &OsStr) -> bool {
+    SKIPPED_FOLDERS.iter().any(|it| name == *it)
 }
 
 impl Folder {
@@ -205,7 +251,7 @@ impl Folder {
     }
 
     fn read(path: &Path, version: Option<Version>) -> Option<Self> {
-        let mut res = Self { version, protected: Vec::new(), secrets: Vec::new(), folders: Vec::new() };
+        let mut res = Self { version, ..Self::default() };
         let own = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase() + "/";
         let is_begun = SECRETS.paths.iter().any(|it| it.contains(&own));
         let below = if is_begun { SECRETS.paths_below(path) } else { Vec::new() };
@@ -222,8 +268,10 @@ impl Folder {
             }
             if is_secret {
                 res.secrets.push(name);
-            } else if !is_git && res.folders.len() <= FOLDERS && !SKIPPED_FOLDERS.contains(&&*text) && is_dir() {
+            } else if !is_git && res.folders.len() <= FOLDERS && is_dir() {
                 res.folders.push(name);
+            } else if text == "HEAD" || text == "commondir" {
+                res.is_bare = true;
             }
         }
         Some(res)

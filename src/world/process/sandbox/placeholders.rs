@@ -45,6 +45,8 @@ pub struct Placeholders {
     pub(super) online: Option<Online>,
     quarantine: Arc<Quarantine>,
     heads: Vec<GitHead>,
+    /// Repositories in which commands change nothing that git obeys.
+    guarded: Vec<PathBuf>,
     tmp: Option<PathBuf>,
     /// Where it is written down what stands.
     records: PathBuf,
@@ -120,8 +122,9 @@ impl Placeholders {
         records::record_placeholder(&self.records, path, what, self.standing.is_empty());
     }
 
-    /// The head of a repository.
-    pub(super) fn add_head(&mut self, git: &Path) {
+    /// A repository whose configuration is protected, and its head.
+    pub(super) fn add_guarded(&mut self, git: &Path) {
+        self.guarded.push(git.to_owned());
         self.heads.extend(GitHead::of(git));
     }
 
@@ -131,7 +134,8 @@ impl Placeholders {
         self.folder = None;
         let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         let heads = std::mem::take(&mut self.heads);
-        self.quarantine = Arc::new(before.with(standing, absent, heads, open).with_record(&self.records));
+        let before = before.with_guarded(&self.guarded).with(standing, absent, heads, open);
+        self.quarantine = before.with_record(&self.records).watched();
     }
 
     /// The folder for temporary files.

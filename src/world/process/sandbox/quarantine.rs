@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
@@ -24,11 +24,14 @@ use nix::{
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(target_os = "linux")]
+use super::watch::{WatchedCommand, watch};
 use super::{
     committed::{self, SessionCommits},
-    git_config_paths,
+    new_repositories::KnownRepositories,
     placeholder_files::{looks_like_placeholder, open_folder},
     placeholder_records::{self, QuarantineRecord},
+    plain_repository,
     repository::is_repository,
 };
 use crate::base::{
@@ -42,12 +45,16 @@ const ASIDE_SUFFIX: &str = ".castor-aside";
 /// Names that are taken are passed over, but not for ever.
 const TRIES: usize = 100;
 
+/// Repositories that this castor renamed: they are repositories still.
+static ASIDE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
 /// What was there before a command, and what was mended since. The next castor has the first of it, where this one is killed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
     /// Symlinks on the way to guarded names: the user's, and not quarantined.
     links: BTreeSet<PathBuf>,
+    repositories: KnownRepositories,
     /// Configuration that is new.
     #[serde(skip)]
     absent: Vec<PathBuf>,
@@ -75,7 +82,7 @@ pub struct Quarantine {
 }
 
 impl Quarantine {
-    /// Looks at what is there.
+    /// What is there. `new_repositories::look` has looked below the roots.
     pub(super) fn take_snapshot(roots: &[PathBuf]) -> Self {
         let mut res = Self::default();
         for root in roots {
@@ -83,6 +90,7 @@ impl Quarantine {
             res.links.extend(deep.iter().filter_map(|it| link_on_the_way(root, it)));
             res.roots.push((root.clone(), guarded_names(root, deep)));
         }
+        res.repositories = KnownRepositories::known(roots);
         res
     }
 
@@ -95,6 +103,11 @@ impl Quarantine {
         open: &[PathBuf],
     ) -> Self {
         Self { standing, absent, heads, open: open.to_owned(), ..self }
+    }
+
+    /// The same, where other repositories than these may be written.
+    pub(super) fn with_guarded(self, guarded: &[PathBuf]) -> Self {
+        Self { repositories: self.repositories.with_guarded(guarded), ..self }
     }
 
     /// The same, where what a commit from before has is not new.
@@ -154,7 +167,8 @@ impl Quarantine {
 
     fn take_findings(&self) -> ObeyedFindings {
         let (aside, restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
-        ObeyedFindings { quarantined: paths(aside), restored: paths(restored), ..ObeyedFindings::default() }
+        let staged = paths(self.repositories.take_gitlinks(&self.root_folders()));
+        ObeyedFindings { quarantined: paths(aside), restored: paths(restored), staged, ..ObeyedFindings::default() }
     }
 
     /// Renames what is new; its old names.
@@ -171,16 +185,52 @@ impl Quarantine {
         let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number)).map(|it| &it.0);
         for path in self.absent.iter().filter(is_new).chain(taken) {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            if try_rename(folder, Path::new(name)) {
+            if try_rename(folder, Path::new(name)).is_some() {
                 res.push(path.clone());
             }
+        }
+        let new = self.repositories.find_new(&self.root_folders(), false);
+        res.extend(new.iter().filter_map(|(root, place)| self.disarm(root, place)));
+        res
+    }
+
+    /// Watched until it is over, where it has roots.
+    pub(super) fn watched(self) -> Arc<Self> {
+        let res = Arc::new(self);
+        #[cfg(target_os = "linux")]
+        if !res.roots.is_empty() {
+            let command: std::sync::Weak<Self> = Arc::downgrade(&res);
+            watch(command);
+        }
+        res
+    }
+
+    fn root_folders(&self) -> Vec<PathBuf> {
+        self.roots.iter().map(|it| it.0.clone()).collect()
+    }
+
+    /// Renames that by which git finds a repository, unless the user wants it, or a commit from before has it.
+    fn disarm(&self, root: &Path, place: &Path) -> Option<PathBuf> {
+        let name = place.strip_prefix(root).ok()?;
+        let is_open = self.open.iter().any(|it| place.starts_with(it) || it.starts_with(place));
+        if is_open || !place.ends_with(".git") && self.is_vouched_for(root, name) {
+            return None;
+        }
+        let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut res = None;
+        let keys = if aside.contains(place) { Vec::new() } else { plain_repository::keys_of(place) };
+        for key in keys {
+            let Some(new) = try_rename(root, key.strip_prefix(root).ok()?) else { continue };
+            aside.insert(key.with_file_name(new));
+            res.get_or_insert(key);
         }
         res
     }
 
     /// Whether the user said that it may be made, or it does no harm: a repository as `git init` leaves it.
     fn is_wanted(&self, path: &Path) -> bool {
-        let is_repository = || path.ends_with(".git") && git_config_paths::is_plain(path);
+        // Links and files are looked at with all others.
+        let is_repository = || path.ends_with(".git");
         self.open.iter().any(|it| path.starts_with(it)) || is_repository()
     }
 
@@ -195,13 +245,14 @@ impl Quarantine {
     /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
     /// where commands write.
     fn rename_through(&self, root: &Path, name: &Path) -> Option<PathBuf> {
-        let Some(link) = link_on_the_way(root, name) else { return try_rename(root, name).then(|| root.join(name)) };
+        let Some(link) = link_on_the_way(root, name) else { return try_rename(root, name).map(|_| root.join(name)) };
         if !self.links.contains(&link) {
-            return try_rename(root, link.strip_prefix(root).ok()?).then_some(link);
+            return try_rename(root, link.strip_prefix(root).ok()?).map(|_| link);
         }
         let folder = root.join(name).parent()?.canonicalize().ok()?;
         let is_within = self.roots.iter().any(|(root, _)| folder.starts_with(root));
-        (is_within && try_rename(&folder, Path::new(name.file_name()?))).then(|| root.join(name))
+        let folder = Some(folder).filter(|_| is_within)?;
+        try_rename(&folder, Path::new(name.file_name()?)).map(|_| root.join(name))
     }
 
     /// What made roots bare repositories goes in any case.
@@ -209,8 +260,35 @@ impl Quarantine {
         let is_new = |(root, before): &&(PathBuf, BTreeSet<PathBuf>)| {
             is_repository(root) && !before.contains(Path::new(HEAD)) && !self.is_wanted(root)
         };
-        let new = self.roots.iter().filter(is_new).filter(|(root, _)| try_rename(root, Path::new(HEAD)));
+        let new = self.roots.iter().filter(is_new).filter(|(root, _)| try_rename(root, Path::new(HEAD)).is_some());
         new.map(|(root, _)| root.join(HEAD)).collect()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl WatchedCommand for Quarantine {
+    fn is_watched(&self) -> bool {
+        !self.settled.load(Ordering::Relaxed) && !self.gone.is_cancelled()
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        self.root_folders()
+    }
+
+    fn put_all_aside(&self) {
+        let new = self.repositories.find_new(&self.root_folders(), true);
+        let aside = new.iter().filter_map(|(root, place)| self.disarm(root, place));
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).0.extend(aside);
+    }
+
+    fn put_aside(&self, places: &BTreeSet<PathBuf>) {
+        let roots = self.root_folders();
+        let at = |place: &PathBuf| {
+            let root = roots.iter().find(|it| place.starts_with(it))?;
+            self.repositories.is_new(&roots, place, true).then(|| self.disarm(root, place))?
+        };
+        let aside: Vec<_> = places.iter().filter_map(at).collect();
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).0.extend(aside);
     }
 }
 
@@ -279,10 +357,11 @@ fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
     (is_name || is_commit(words.trim_end())).then_some(text)
 }
 
-fn try_rename(folder: &Path, name: &Path) -> bool {
+/// The new name.
+fn try_rename(folder: &Path, name: &Path) -> Option<OsString> {
     rename(folder, name)
         .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
-        .is_ok()
+        .ok()
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
@@ -316,7 +395,7 @@ fn link_on_the_way(root: &Path, name: &Path) -> Option<PathBuf> {
 }
 
 /// Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
-fn rename(root: &Path, name: &Path) -> io::Result<()> {
+fn rename(root: &Path, name: &Path) -> io::Result<OsString> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let mut folder = open_folder(root)?;
     let mut parts = name.components().peekable();
@@ -326,10 +405,10 @@ fn rename(root: &Path, name: &Path) -> io::Result<()> {
         }
         folder = openat(&folder, part, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
     }
-    Ok(())
+    Err(io::ErrorKind::InvalidInput.into())
 }
 
-fn rename_aside(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+fn rename_aside(folder: &OwnedFd, name: &OsStr) -> io::Result<OsString> {
     for idx in 0..TRIES {
         let mut new = name.to_owned();
         new.push(ASIDE_SUFFIX);
@@ -339,149 +418,12 @@ fn rename_aside(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
         let there =
             openat(folder, new.as_os_str(), OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
         if matches!(there, Err(nix::errno::Errno::ENOENT)) {
-            return Ok(renameat(folder, name, folder, new.as_os_str())?);
+            renameat(folder, name, folder, new.as_os_str())?;
+            return Ok(new);
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        fs,
-        os::unix::fs::{PermissionsExt, symlink},
-    };
-
-    use super::Quarantine;
-    use crate::{
-        base::{path::AbsPath, sandbox::Confinement},
-        world::process::sandbox::snapshot_config,
-    };
-
-    /// Else all that appears there would count as old.
-    #[test]
-    fn folder_that_leads_elsewhere_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap().join("w");
-        fs::create_dir(root.as_path()).unwrap();
-        let confined = Confinement::for_folder(&root);
-        assert!(snapshot_config(&confined).is_ok());
-        fs::remove_dir(root.as_path()).unwrap();
-        symlink(dir.path(), root.as_path()).unwrap();
-        let why = snapshot_config(&confined).map(drop).unwrap_err().to_string();
-        assert!(why.contains("is not the folder that it was"), "{why}");
-    }
-
-    #[test]
-    fn what_is_new_gets_another_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let (root, out) = (dir.path().join("w"), dir.path().join("out"));
-        for it in [root.join(".github"), out.join("workflows"), root.join("src")] {
-            fs::create_dir_all(it).unwrap();
-        }
-        fs::write(root.join(".npmrc"), "mine").unwrap();
-        fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
-        let before = Quarantine::take_snapshot(std::slice::from_ref(&root));
-        for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
-            fs::write(root.join(it), "new").unwrap();
-        }
-        fs::create_dir(root.join(".github/workflows")).unwrap();
-        fs::create_dir(root.join(".cargo")).unwrap();
-        symlink("/nowhere", root.join(".cargo/config")).unwrap();
-        let mut names: Vec<_> = before.put_aside();
-        names.sort();
-        assert_eq!(
-            names,
-            [".bashrc", ".cargo/config", ".github/workflows", "x.code-workspace"].map(|it| root.join(it))
-        );
-        for it in [".bashrc.castor-aside-1", ".github/workflows.castor-aside", "src/a", ".npmrc", ".github/CODEOWNERS"]
-        {
-            assert!(root.join(it).exists(), "{it}");
-        }
-        assert_eq!(fs::read_to_string(root.join(".bashrc.castor-aside")).unwrap(), "earlier");
-        assert!(before.put_aside().is_empty());
-        for it in ["objects", "refs"] {
-            fs::create_dir(root.join(it)).unwrap();
-        }
-        fs::write(root.join("HEAD"), "ref: refs/heads/m").unwrap();
-        assert_eq!(before.put_aside(), [root.join("HEAD")]);
-        // A link in the way is not followed: it goes itself.
-        fs::rename(root.join(".github"), root.join("moved")).unwrap();
-        symlink(&out, root.join(".github")).unwrap();
-        assert_eq!(before.put_aside(), [root.join(".github")]);
-        assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
-    }
-
-    /// A folder only where that is all there is in it, under no other name.
-    #[test]
-    fn what_the_user_named_stays() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
-        let named = [".npmrc", ".vscode/deep/a", ".zed/a", ".idea/a", ".helix/a", ".github/workflows/a"].map(at);
-        let before = Quarantine::take_snapshot(&[at("")]).with(Vec::new(), Vec::new(), Vec::new(), &named);
-        for it in named.iter().chain(&[at(".zed/b"), at("src/a")]) {
-            fs::create_dir_all(it.parent().unwrap()).unwrap();
-            fs::write(it, "x").unwrap();
-        }
-        fs::hard_link(at(".idea/a"), at("src/other")).unwrap();
-        symlink("../src", at(".helix/b")).unwrap();
-        fs::create_dir(at(".castor")).unwrap();
-        let mut aside = before.put_aside();
-        aside.sort();
-        assert_eq!(aside, [".castor", ".helix", ".idea", ".zed"].map(at));
-    }
-
-    /// Another castor made its own where ours was, and did not lock it yet.
-    #[test]
-    fn another_placeholder_is_not_put_aside_and_what_was_absent_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
-        for (name, mode) in [("info", 0o1755), ("hooks", 0o755), ("modules", 0o1755)] {
-            fs::create_dir(at(name)).unwrap();
-            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
-        }
-        fs::write(at("modules/x"), "{}").unwrap();
-        let standing = ["hooks", "info", "modules"].map(|it| (at(it), (0, 0))).to_vec();
-        let absent = ["made", "opened", "never", "a/.git", "b/.git"].map(at).to_vec();
-        for it in ["opened", "a/.git/hooks", "b/.git/hooks"] {
-            fs::create_dir_all(at(it)).unwrap();
-        }
-        fs::write(at("made"), "x").unwrap();
-        fs::write(at("a/.git/hooks/pre-commit.sample"), "x").unwrap();
-        fs::write(at("b/.git/hooks/pre-commit"), "x").unwrap();
-        let before = Quarantine::take_snapshot(&[]).with(standing, absent, Vec::new(), &[at("opened")]);
-        assert_eq!(before.put_aside(), ["made", "b/.git", "hooks", "modules"].map(at));
-        assert!(at("info").exists() && at("a/.git").exists() && at("b/.git.castor-aside").exists());
-    }
-
-    #[test]
-    fn what_is_told_once_is_not_told_again_and_who_settled_keeps_what_comes() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let before = Quarantine::take_snapshot(std::slice::from_ref(&root));
-        fs::create_dir(root.join(".vscode")).unwrap();
-        assert_eq!((before.findings().quarantined.len(), before.settle().quarantined.len()), (1, 0));
-        fs::create_dir(root.join(".vscode")).unwrap();
-        before.finish();
-        assert!(before.findings().quarantined.is_empty() && root.join(".vscode").exists());
-    }
-
-    #[test]
-    fn through_the_users_own_link_goes_what_is_new_behind_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let (root, out) = (dir.path().canonicalize().unwrap().join("w"), dir.path().join("out"));
-        for it in [root.join("cfg"), root.join("github"), out.join("workflows")] {
-            fs::create_dir_all(it).unwrap();
-        }
-        symlink("cfg", root.join(".cargo")).unwrap();
-        symlink(&out, root.join(".gitea")).unwrap();
-        fs::remove_dir(out.join("workflows")).unwrap();
-        let before = Quarantine::take_snapshot(std::slice::from_ref(&root));
-        fs::write(root.join("cfg/config.toml"), "evil").unwrap();
-        // Nobody who is confined writes there.
-        fs::create_dir(out.join("workflows")).unwrap();
-        assert_eq!(before.put_aside(), [root.join(".cargo/config.toml")]);
-        assert!(root.join(".cargo").is_symlink() && root.join("cfg/config.toml.castor-aside").exists());
-        assert!(out.join("workflows").exists());
-    }
-}
+mod tests;

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Read,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -93,11 +92,9 @@ fn linked_git_folder(git: &Path) -> Option<PathBuf> {
     (inner.parent() == Some(&common.join("worktrees")) && back == git).then_some(common)
 }
 
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     fs::symlink_metadata(path).ok().filter(|it| it.is_file() && it.len() <= MAX)?;
-    let mut res = String::new();
-    fs::File::open(path).ok()?.take(MAX).read_to_string(&mut res).ok()?;
-    Some(res)
+    String::from_utf8(disk::read_head(&AbsPath::new(path)?, MAX).ok()?).ok()
 }
 
 #[cfg(test)]
