@@ -3,7 +3,7 @@
 //! A page in the user's browser can reach a listener on loopback. By `Host` it is told apart where its own name leads here
 //! (DNS rebinding), by `Origin` everywhere else. A browser sends both, and a page cannot change them.
 
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use hyper::{HeaderMap, Method, Uri, header};
 
@@ -22,11 +22,15 @@ pub struct AllowedNames {
 
 impl AllowedNames {
     /// # Errors
-    /// 403, with what would be right.
+    /// 400 and 403, with what would be right.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpRefusal> {
-        let host = uri.authority().map(|it| it.as_str().to_owned());
-        let host = host.or_else(|| text(headers, header::HOST.as_str()).map(str::to_owned)).unwrap_or_default();
-        if !self.knows_host(&host) {
+        let mut said = headers.get_all(header::HOST).into_iter();
+        let host = said.next().map(|it| it.to_str().unwrap_or_default());
+        if said.next().is_some() {
+            return Err(HttpRefusal::new(400, "send one Host header"));
+        }
+        let mut names = uri.authority().map(|it| it.as_str()).into_iter().chain(host).peekable();
+        if names.peek().is_none() || !names.all(|it| self.knows_host(it)) {
             let why = "the name in Host is not one of this server; --allow-host NAME adds one";
             return Err(HttpRefusal::new(403, why));
         }
@@ -41,14 +45,39 @@ impl AllowedNames {
 
     /// An address cannot be made to lead elsewhere, as a name can.
     fn knows_host(&self, host: &str) -> bool {
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        };
-        let name = name.trim_end_matches('.');
-        name.eq_ignore_ascii_case("localhost")
-            || name.parse::<IpAddr>().is_ok()
-            || self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name))
+        match parse_host(host) {
+            Some(HostName::Address) => true,
+            Some(HostName::Name(name)) => {
+                name.eq_ignore_ascii_case("localhost") || self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name))
+            }
+            None => false,
+        }
+    }
+}
+
+/// The host of `host[:port]`.
+enum HostName<'h> {
+    Address,
+    Name(&'h str),
+}
+
+/// Reads `host[:port]`, strictly: what is anything else has no host.
+fn parse_host(text: &str) -> Option<HostName<'_>> {
+    let is_port = |it: &str| it.bytes().all(|it| it.is_ascii_digit()) && it.parse::<u16>().is_ok();
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, rest) = rest.split_once(']')?;
+        let is_end = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+        return (is_end && address.parse::<Ipv6Addr>().is_ok()).then_some(HostName::Address);
+    }
+    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    if port.is_some_and(|it| !is_port(it)) {
+        return None;
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_label = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+    match name.parse::<Ipv4Addr>() {
+        Ok(_) => Some(HostName::Address),
+        Err(_) => name.split('.').all(is_label).then_some(HostName::Name(name)),
     }
 }
 
@@ -122,6 +151,39 @@ mod tests {
             ("localhost.evil.example", None, false),
             ("127.0.0.1.evil.example", None, false),
             ("", None, false),
+            ("localhost.", None, true),
+            ("localhost..", None, false),
+            ("127.0.0.1.", None, true),
+            ("[::1]", None, true),
+            ("[::1].evil.com", None, false),
+            ("[::1]evil.com", None, false),
+            ("[::1]:80.evil.com", None, false),
+            ("[::1]:", None, false),
+            ("[::1", None, false),
+            ("::1", None, false),
+            ("[127.0.0.1]", None, false),
+            ("[localhost]", None, false),
+            ("[::1%25lo]", None, false),
+            ("localhost:80@evil", None, false),
+            ("localhost:80:80", None, false),
+            ("localhost:+80", None, false),
+            ("localhost:65536", None, false),
+            ("localhost:", None, false),
+            ("localhost:80/evil", None, false),
+            ("localhost@evil.com", None, false),
+            ("evil.com@localhost", None, false),
+            ("evil.com#@localhost", None, false),
+            ("evil.com\\localhost", None, false),
+            ("localhost evil.com", None, false),
+            ("localhost,evil.com", None, false),
+            ("localhost%2eevil.com", None, false),
+            ("localhost\tevil.com", None, false),
+            (":80", None, false),
+            (".", None, false),
+            ("0x7f.1", None, false),
+            ("2130706433", None, false),
+            ("box.example.evil.com", None, false),
+            ("box_example", None, false),
             ("localhost", Some("https://app.example"), true),
             ("localhost", Some("https://evil.example"), false),
             ("localhost", Some("http://localhost"), false),
@@ -134,6 +196,32 @@ mod tests {
             }
             let res = names.check(&Uri::from_static("/acp"), &headers);
             assert_eq!(res.map_err(|it| it.status), if is_fine { Ok(()) } else { Err(403) }, "{host} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn one_host_is_asked_for() {
+        let names = AllowedNames::default();
+        let check = |uri: &'static str, hosts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for it in hosts {
+                headers.append("host", it.parse().unwrap());
+            }
+            names.check(&Uri::from_static(uri), &headers).map_err(|it| it.status)
+        };
+        for (uri, hosts, want) in [
+            ("/acp", &["localhost"][..], Ok(())),
+            ("/acp", &["localhost", "localhost"], Err(400)),
+            ("/acp", &["localhost", "evil.example"], Err(400)),
+            ("http://localhost/acp", &["localhost", "localhost"], Err(400)),
+            ("/acp", &[], Err(403)),
+            ("http://localhost/acp", &[], Ok(())),
+            ("http://localhost/acp", &["evil.example"], Err(403)),
+            ("http://evil.example/acp", &["localhost"], Err(403)),
+            ("http://localhost:80@evil.example/acp", &[], Err(403)),
+            ("http://evil@localhost/acp", &[], Err(403)),
+        ] {
+            assert_eq!(check(uri, hosts), want, "{uri} {hosts:?}");
         }
     }
 }
