@@ -76,6 +76,39 @@ fn git_works_in_linked_worktrees_and_in_folders_of_a_repository() {
     }
 }
 
+/// One yes is for all of a folder beside the workspace, and nothing in it is kept from the command then.
+#[test]
+fn a_bare_repository_beside_the_workspace_is_made_anew() {
+    let line = "rm -rf ../bare.git; git clone -q --bare . ../bare.git && git push -q ../bare.git HEAD:refs/heads/zz && \
+                echo '<<pushed>>'";
+    for namespaces in Namespaces::all().filter(|it| *it != Namespaces::Nobody) {
+        let mut bed = Bed::prepared(&[line], |it| {
+            it.namespaces = namespaces;
+            work_in_auto(it);
+            let ws = it.workspace();
+            git(&ws, &["init", "-q", "-b", "main"]);
+            git(&ws, &["config", "user.name", "a"]);
+            git(&ws, &["config", "user.email", "a@b"]);
+            git(&ws, &["add", "."]);
+            git(&ws, &["commit", "-qm", "one"]);
+            git(&ws, &["clone", "-q", "--bare", ".", "../bare.git"]);
+            git(&ws.join("../bare.git"), &["tag", "old"]);
+        });
+        let (asked, said) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+        assert_eq!(asked.len(), 1, "{namespaces:?}: {asked:?} {said}");
+        assert!(said.contains("bare.git. Run the whole command again with write access there?"), "{said}");
+        assert!(said.contains("<<pushed>>"), "{namespaces:?}: {said}");
+        let bare = bed.path("../bare.git");
+        git(&bare, &["rev-parse", "--verify", "refs/heads/zz"]);
+        git(&bare, &["fsck", "--strict"]);
+        let left = |it: &str| bare.join(it).exists();
+        assert!(left("HEAD") && left("config") && left("description") && left("info/exclude"), "{said}");
+        let old =
+            Command::new("git").args(["rev-parse", "-q", "--verify", "refs/tags/old"]).current_dir(&bare).status();
+        assert!(!old.unwrap().success(), "the repository of before is gone, as the line said");
+    }
+}
+
 /// What no checkpoint can give back is not written unasked.
 #[test]
 fn auto_asks_before_it_writes_a_repository_outside_the_roots() {

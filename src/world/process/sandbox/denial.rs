@@ -101,8 +101,13 @@ pub fn recognise_denial(
     let kept_from = |(line, low): &(&str, String)| {
         refused_path(it, cwd, line, low).or_else(|| hidden_path(it, cwd, command, line, low))
     };
-    if let Some(it) = lines.iter().find_map(kept_from) {
-        return Some(it);
+    if let Some(first) = lines.iter().find_map(kept_from) {
+        let Denial::Write { folder } = first else { return Some(first) };
+        let others = lines.iter().filter_map(|(line, low)| match refused_path(it, cwd, line, low)? {
+            Denial::Write { folder } => Some(folder),
+            _ => None,
+        });
+        return Some(Denial::Write { folder: others.fold(folder, |all, more| join_folders(it, &all, &more)) });
     }
     let is_silent = |(program, end): &(&str, i32)| code == Some(*end) && words(command).any(|it| it == *program);
     let far =
@@ -192,6 +197,15 @@ fn grantable_folder(it: &Confinement, path: &AbsPath) -> Option<AbsPath> {
     let there = path.as_path().ancestors().find(|it| it.is_dir()).and_then(AbsPath::new)?;
     let is_top = there.parent().is_none();
     (!is_top && !it.is_too_wide(&there) && !it.is_obeyed(&there) && super::opens(there.as_path())).then_some(there)
+}
+
+/// One folder to ask about in place of two: the nearest above both, if it can be offered and no workspace lies in it. Else
+/// the first.
+fn join_folders(it: &Confinement, first: &AbsPath, second: &AbsPath) -> AbsPath {
+    let above = first.as_path().ancestors().find(|it| second.as_path().starts_with(it)).and_then(AbsPath::new);
+    let is_apart = |folder: &AbsPath| !it.roots.iter().chain(&it.git_dirs).any(|known| known.is_within(folder));
+    let offered = above.filter(|folder| is_apart(folder) && grantable_folder(it, folder).as_ref() == Some(folder));
+    offered.unwrap_or_else(|| first.clone())
 }
 
 /// The path that a line names: in quotes, or the last word before the phrase.

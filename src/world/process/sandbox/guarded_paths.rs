@@ -87,6 +87,7 @@ fn fill_plan(
         them.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect()
     };
     plan.notes.open = open(&it.grant.config);
+    plan.notes.open.extend(allowed_folders(it).filter(|folder| !is_kept(folder)).map(|it| it.as_path().to_owned()));
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, plan, standing)?;
         if let Some(most) = below {
@@ -133,6 +134,17 @@ fn fill_plan(
     let stays = [plan.notes.open.clone(), open(&it.grant.named_config)].concat();
     standing.set_quarantine(before, std::mem::take(&mut plan.notes.absent), &stays);
     Ok(())
+}
+
+/// Folders outside the workspace that the user allowed to write: nothing is guarded in them, or a command could not remove
+/// there what it may write. A yes to a folder around a root or a known repository says nothing of what is guarded in these.
+fn allowed_folders(it: &Confinement) -> impl Iterator<Item = AbsPath> {
+    let real = |it: &AbsPath| AbsPath::new(&it.as_path().canonicalize().ok()?);
+    let is_apart = |folder: &AbsPath| {
+        let known = it.roots.iter().chain(&it.writable).chain(&it.git_dirs);
+        !known.clone().any(|known| known.is_within(folder) || folder.is_within(known))
+    };
+    it.grant.write.iter().filter_map(real).filter(is_apart)
 }
 
 /// What may be written, as it is now, but for folders that nobody can look into. A command may have put a link in the place

@@ -102,6 +102,27 @@ fn denials_are_distinguished_from_failures() {
     }
 }
 
+/// One question for what a line needs in several places, but not for all that lies around the workspace.
+#[test]
+fn folders_of_one_line_are_asked_about_together() {
+    let world = World::new();
+    for it in ["bare/info", "bare/branches", "out/deep/er", "home/p/x", "home/q/y"] {
+        fs::create_dir_all(world.top.join(it).as_path()).unwrap();
+    }
+    for (paths, want) in [
+        (&["bare/info/exclude", "bare/branches", "bare/config"][..], "write $W/bare"),
+        (&["bare/info/exclude", "bare/branches/x"], "write $W/bare"),
+        (&["out/in/x", "out/deep/er/x", "out/in/y"], "write $W/out"),
+        (&["out/in/x", "out/in/y"], "write $W/out/in"),
+        // Above both lies the workspace, or a home.
+        (&["out/in/x", "bare/x"], "write $W/bare"),
+        (&["home/p/x/a", "home/q/y/a"], "write $W/home/q/y"),
+    ] {
+        let line = |it: &&str| format!("rm: cannot remove '$W/{it}': Read-only file system");
+        assert_eq!(world.said(&world.it, &paths.iter().map(line).collect::<Vec<_>>().join("\n")), want, "{paths:?}");
+    }
+}
+
 #[test]
 fn granted_access_is_not_offered_again() {
     let world = World::new();
