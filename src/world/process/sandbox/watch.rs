@@ -30,8 +30,10 @@ use super::{nested_config, repository::is_repository};
 const SHORT: Duration = Duration::from_millis(30);
 /// New commands are taken up that often, in milliseconds.
 const PAUSE: u8 = 25;
-/// Folders beyond that are looked at when the command ends.
+/// Folders beyond that are looked at when the command ends. Other programs of the user need the most of what the system has.
 const MOST: usize = 16_384;
+const LIMIT: &str = "/proc/sys/fs/inotify/max_user_watches";
+const PART: usize = 4;
 const BUFFER: usize = 64 << 10;
 /// In a git folder these hold what git writes all the time, and obeys nothing of.
 const BUSY: &[&str] = &["lfs", "logs", "refs"];
@@ -75,6 +77,8 @@ struct Watches {
     inotify: OwnedFd,
     folders: HashMap<i32, PathBuf>,
     roots: BTreeSet<PathBuf>,
+    most: usize,
+    buffer: Vec<MaybeUninit<u8>>,
 }
 
 impl Watcher {
@@ -111,7 +115,7 @@ impl Watcher {
         if self.live.is_none() {
             self.live = Watches::new();
         }
-        let Some(live) = &mut self.live else { return };
+        let Some(live) = &mut self.live else { return self.running.clear() };
         let mut places = live.take_changes();
         for command in &due {
             let new: Vec<_> = command.roots().into_iter().filter(|it| live.add_root(it, &mut places)).collect();
@@ -133,7 +137,11 @@ impl Watches {
         let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let said =
             |it: &rustix::io::Errno| tracing::warn!("new repositories are put aside only when commands end: {it}");
-        Some(Self { inotify: inotify.inspect_err(said).ok()?, folders: HashMap::new(), roots: BTreeSet::new() })
+        let limit: Option<usize> = fs::read_to_string(LIMIT).ok().and_then(|it| it.trim().parse().ok());
+        let most = limit.map_or(MOST, |it| MOST.min(it / PART));
+        let inotify = inotify.inspect_err(said).ok()?;
+        let buffer = vec![MaybeUninit::uninit(); BUFFER];
+        Some(Self { inotify, folders: HashMap::new(), roots: BTreeSet::new(), most, buffer })
     }
 
     fn wait(&self) {
@@ -159,7 +167,7 @@ impl Watches {
         if is_gits(folder) {
             flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE;
         }
-        let added = (self.folders.len() < MOST).then(|| add_watch(&self.inotify, folder, flags));
+        let added = (self.folders.len() < self.most).then(|| add_watch(&self.inotify, folder, flags));
         let number = added.and_then(Result::ok);
         // One that was moved has its number still, and another path.
         number.is_some_and(|it| self.folders.insert(it, folder.to_owned()).is_none_or(|it| it != folder))
@@ -168,8 +176,7 @@ impl Watches {
     /// Places where git may find something else than before. The empty one: anywhere.
     fn take_changes(&mut self) -> BTreeSet<PathBuf> {
         let (mut places, mut folders) = (BTreeSet::new(), Vec::new());
-        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
-        let mut reader = Reader::new(&self.inotify, &mut buffer);
+        let mut reader = Reader::new(&self.inotify, &mut self.buffer);
         while let Ok(event) = reader.next() {
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
                 places.insert(PathBuf::new());
