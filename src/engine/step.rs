@@ -306,6 +306,8 @@ pub struct CallHold {
     pub id: CheckpointId,
     /// Of a call that is allowed because it can be undone: what could not be given back is read-only to it.
     pub read_only: Option<Vec<AbsPath>>,
+    /// A person saw the diff of this one call, and said yes to it: they looked at what it leaves.
+    pub is_looked_at: bool,
 }
 
 /// A doubt about the folder.
@@ -369,6 +371,8 @@ pub enum Effect {
     Restore(RestoreOrder),
     /// The changes of these calls; `paths`: of these only, and as the files are now. Answered by `Diffed`.
     Diff { of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>> },
+    /// A person says that they looked at what agents left in a place; empty: in the folder. Answered by `Diffed`.
+    Look { place: String },
     /// Rewinds the conversation, too. Answered by `Input::RewindConversation`; its log is empty if it cannot be read.
     RewindConversation { to: MessageId },
     /// The one answer to `ClientRewind`.

@@ -9,6 +9,8 @@ mod equal_names;
 #[cfg(unix)]
 pub mod fault;
 pub mod frame;
+#[cfg(unix)]
+pub mod git_commits;
 pub mod git_index;
 pub mod git_objects;
 mod names;

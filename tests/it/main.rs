@@ -48,6 +48,7 @@ mod links;
 mod locked;
 mod logs;
 mod long;
+mod looked;
 mod looks;
 mod masks;
 mod mcp;

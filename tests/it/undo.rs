@@ -26,7 +26,7 @@ fn check_shell(sandbox: &mut Sandbox, transcript: &str) {
     assert_eq!(told.trim_end(), transcript.trim());
 }
 
-fn castor(sandbox: &mut Sandbox, line: &str) -> String {
+pub fn castor(sandbox: &mut Sandbox, line: &str) -> String {
     let own = std::mem::replace(&mut sandbox.args, line.split(' ').map(Into::into).collect());
     let done = sandbox.command().stdin(Stdio::null()).output().unwrap();
     sandbox.args = own;
@@ -52,17 +52,17 @@ fn answer(sandbox: &mut Sandbox, answers: &[&str]) {
 }
 
 /// A turn of `castor run`, which does one call.
-fn turn(sandbox: &mut Sandbox, flags: &str, call: &str) -> String {
+pub fn turn(sandbox: &mut Sandbox, flags: &str, call: &str) -> String {
     answer(sandbox, &[call, r#"text "Done.""#]);
     let script = sandbox.args.pop().unwrap().into_string().unwrap();
     castor(sandbox, &format!("run go --approval-mode yolo {flags}--fake-responses {script}"))
 }
 
-fn write(path: &str, text: &str) -> String {
+pub fn write(path: &str, text: &str) -> String {
     format!(r#"call write_file {}"#, json!({"file_path": path, "content": text}))
 }
 
-fn run(line: &str) -> String {
+pub fn run(line: &str) -> String {
     format!(r#"call run_shell_command {}"#, json!({ "command": line }))
 }
 
@@ -149,7 +149,10 @@ fn only_the_session_holder_can_undo() {
         assert_eq!(said, expected);
     }
     let diff = castor(&mut sandbox, "diff");
-    assert_eq!(diff, "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+two\n", "to look is no matter");
+    assert_eq!(
+        diff, "a.txt: written by an agent, not looked at\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+two\n",
+        "to look is no matter"
+    );
     assert!(castor(&mut sandbox, "clean --yes").ends_with("Freed 0 KB, of 0 session(s).\n"));
     assert_eq!(agent.rewind("fail").unwrap(), (vec!["a.txt".to_owned()], Vec::new()));
     agent.client.end().unwrap();

@@ -21,6 +21,8 @@ const GUARD: &[&str] = &[
 // What castor starts by itself is held as commands are: settings that widen it, words that name a root.
 const MAX_GUARD: usize = 9_500;
 const MAX_CHECKPOINTS: usize = 2_500;
+// To be 700: the rule of lines, the record and its queries are three files that share too little.
+const MAX_PROVENANCE: usize = 1_040;
 
 fn files() -> Vec<Source> {
     let own = |it: &Source| it.name.starts_with(FOLDER) && it.name != "engine/policy/mod.rs";
@@ -36,13 +38,15 @@ fn code(source: &Source) -> usize {
 
 #[test]
 fn the_guard_and_checkpoints_stay_small() {
-    for (what, rooms, max) in
-        [("the guard", GUARD, MAX_GUARD), ("checkpoints", &["world/checkpoints/"], MAX_CHECKPOINTS)]
-    {
+    for (what, rooms, max) in [
+        ("the guard", GUARD, MAX_GUARD),
+        ("checkpoints", &["world/checkpoints/"], MAX_CHECKPOINTS),
+        ("provenance", &["world/provenance/"], MAX_PROVENANCE),
+    ] {
         let all = sources();
         let own = all.iter().filter(|it| rooms.iter().any(|room| it.name.starts_with(room)));
         let lines: usize = own.map(code).sum();
-        assert!(lines > 1_000 && lines <= max, "{what} has {lines} lines of code, at most {max}");
+        assert!(lines > 500 && lines <= max, "{what} has {lines} lines of code, at most {max}");
     }
 }
 

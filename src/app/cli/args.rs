@@ -18,6 +18,7 @@ use super::{
     gemini_flags::GeminiRunFlags,
     hooks::HooksArgs,
     install::InstallVerb,
+    looked::LookedArgs,
     mcp::McpArgs,
     models::ModelsArgs,
     permissions::PermissionsArgs,
@@ -66,7 +67,7 @@ pub enum CliVerb {
     Sessions(SessionsArgs),
     /// Sum up cost, tokens, tools and time of all sessions
     Stats(StatsArgs),
-    /// Take back what a session changed in files; also redo, rewind, diff, clean
+    /// Take back what a session changed in files; also redo, rewind, diff, looked, clean
     Undo(UndoArgs),
     /// Take the last undo back
     #[command(hide = true)]
@@ -80,6 +81,9 @@ pub enum CliVerb {
     /// Show and free the space that undo needs
     #[command(hide = true)]
     Clean(CleanArgs),
+    /// Say that you looked at what agents wrote
+    #[command(hide = true)]
+    Looked(LookedArgs),
     /// Run a program of yours in the sandbox of commands; also shell
     Exec(ExecArgs),
     /// Start your shell in the sandbox of commands

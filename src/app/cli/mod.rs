@@ -18,6 +18,7 @@ pub mod folder;
 pub mod gemini_flags;
 pub mod hooks;
 pub mod install;
+pub mod looked;
 pub mod mcp;
 pub mod models;
 pub mod output;
@@ -124,6 +125,7 @@ pub fn main() -> ExitCode {
         CliVerb::Rewind(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Rewind(args), &cwd, out)),
         CliVerb::Diff(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Diff(args), &cwd, out)),
         CliVerb::Clean(args) => clean(&args, out),
+        CliVerb::Looked(args) => with_cwd(|cwd| look(&args, &cwd, out)),
         CliVerb::Permissions(args) => exit_code(permissions::run(&args, &Env::from_process(), out)),
         CliVerb::Exec(args) => with_cwd(|cwd| ExitCode::from(exec::exec(&args, &Env::from_process(), &cwd))),
         CliVerb::Shell(args) => with_cwd(|cwd| ExitCode::from(exec::shell(&args, &Env::from_process(), &cwd))),
@@ -265,6 +267,16 @@ fn clean(args: &clean_verb::CleanArgs, out: &mut dyn Write) -> ExitCode {
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
     exit_with(clean_verb::run(args, &store, unix_ms(), out, ask))
+}
+
+fn look(args: &looked::LookedArgs, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
+    let store = match open_store(&Env::from_process()) {
+        Ok(it) => it,
+        Err(code) => return code,
+    };
+    let mut ask = sessions::ask_terminal;
+    let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+    exit_with(looked::run(args, store.home(), cwd, out, ask))
 }
 
 /// The sessions' store, or the exit code once it was said why there is none.

@@ -14,7 +14,10 @@ use super::{
     terminal_text::escape_line,
 };
 use crate::{
-    app::server::tasks::checkpoint_tasks::unified_diff,
+    app::{
+        cli::render::words::count,
+        server::tasks::{checkpoint_tasks::unified_diff, looks},
+    },
     base::{
         checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},
         event::{EventKind, Location, ToolDisplay, ToolProgress},
@@ -32,6 +35,8 @@ use crate::{
     },
     world::{
         checkpoints::{Checkpoints, Limits},
+        process::surroundings,
+        provenance::Provenance,
         store::{SessionLog, SessionSummary},
     },
 };
@@ -316,11 +321,31 @@ fn show(
 ) -> Result<(), CommandError> {
     let diffs = checkpoints.diff(&record.checkpoints().in_session()).map_err(|it| CommandError::new(it.to_string()))?;
     checkpoints.close();
-    match unified_diff(&diffs, record.cwd.as_path()) {
-        it if it.is_empty() => Ok(writeln!(context.out, "Session {label}: nothing that it changed still stands.")?),
-        it if context.look.color => Ok(context.out.write_all(colored_diff(&it).as_bytes())?),
-        it => Ok(writeln!(context.out, "{it}")?),
+    let provenance = Provenance::new(context.store.home(), &record.roots);
+    let unseen = provenance.unseen().map_err(|it| CommandError::new(it.to_string()))?;
+    let shown = unified_diff(&diffs, record.cwd.as_path(), &unseen);
+    match &shown.text {
+        it if it.is_empty() => {
+            return Ok(writeln!(context.out, "Session {label}: nothing that it changed still stands.")?);
+        }
+        it if context.look.color => context.out.write_all(colored_diff(it).as_bytes())?,
+        it => writeln!(context.out, "{it}")?,
     }
+    context.out.flush()?;
+    let printed = diffs.get(..shown.n_whole).unwrap_or_default();
+    if !context.look.is_terminal || surroundings::descends_from_castor() {
+        return Ok(());
+    }
+    looks::look_at_diffs(&provenance, printed).map_err(|it| CommandError::new(it.to_string()))?;
+    let left = provenance.unseen().map_err(|it| CommandError::new(it.to_string()))?;
+    if left.len() < unseen.len() {
+        writeln!(
+            context.out,
+            "{} counts as looked at now.",
+            count((unseen.len() - left.len()) as u64, "file", "files")
+        )?;
+    }
+    Ok(())
 }
 
 fn colored_diff(diff: &str) -> String {

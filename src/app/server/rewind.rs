@@ -10,18 +10,21 @@ use super::{
     pending_requests::RequestOwner,
     reply::{Reply, reply_now},
     state::State,
+    tasks::looks,
 };
 use crate::{
     app::{errors::store_error, session::live_session::LiveSession},
     base::{
-        checkpoint::{Changes, Rewinds},
+        checkpoint::{Changes, FileChange, Rewinds},
         ids::{MessageId, PromptId, SessionId},
         rewind, text,
     },
     engine::step::{Input, RewindOrder, RewindTarget},
     wire::{
         acp::{
-            rewind::{Checkpoint, Checkpoints, Outcome, RewindParams, TargetParams, read_rewind, read_session},
+            rewind::{
+                Checkpoint, Checkpoints, ListedFile, Outcome, RewindParams, TargetParams, read_rewind, read_session,
+            },
             session::iso_time,
         },
         jsonrpc::{error, open_requests::Ticket},
@@ -59,9 +62,16 @@ pub fn checkpoints(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&
     let id = read_session(params).map_err(|it| error::invalid_params(&it))?;
     let Some(live) = sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
     let all = live.session.record().checkpoints();
+    // What cannot be known counts as unseen.
+    let unseen = live.resources.files.provenance.unseen().ok();
+    let mark = |change: FileChange| {
+        let unseen = unseen.as_ref().is_none_or(|it| looks::is_marked(it, &change.path));
+        ListedFile { change, unseen }
+    };
     let listed = all.all().iter().filter(|it| !it.is_undone).map(|it| {
         let Changes { files, not_kept, .. } = it.changes.clone().unwrap_or_default();
         let message_id = all.prompt_of(it).map(|it| it.message.clone());
+        let files = files.into_iter().map(mark).collect();
         Checkpoint { id: it.id.clone(), message_id, time: iso_time(it.at_ms), files, not_kept }
     });
     reply_now(&Checkpoints { checkpoints: listed.collect() })

@@ -54,6 +54,7 @@ use crate::{
         checkpoints::{Checkpoints, Limits},
         disk,
         models::Generator,
+        provenance::Provenance,
         redaction::Secrets,
         store::SessionStore,
         tools::{GOOGLE_WEB_SEARCH, ToolSettings, folder_tree::folder_tree},
@@ -121,12 +122,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
             memory: Arc::new(memory_of(place)),
             secrets: secrets(&host, roots),
         },
-        files: Files {
-            reads: host.client.reads_files,
-            writes: host.client.writes_files,
-            checkpoints: takes_checkpoints(place).then(|| checkpoints(&host, id, roots)),
-            above: Vec::new(),
-        },
+        files: files(&host, id, place),
         terminal_mode,
         fault: FaultPoint::read(host.env),
     };
@@ -219,6 +215,17 @@ fn toolbox(
 /// Where the host runs all calls, castor changes nothing and looks at nothing.
 fn takes_checkpoints(place: &SessionPlace) -> bool {
     place.settings.children.checkpoints && !place.host.runs_all()
+}
+
+fn files(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> Files {
+    let roots = &place.roots;
+    Files {
+        reads: host.client.reads_files,
+        writes: host.client.writes_files,
+        checkpoints: takes_checkpoints(place).then(|| checkpoints(host, id, roots)),
+        provenance: Arc::new(Provenance::new(host.store.home(), roots)),
+        above: Vec::new(),
+    }
 }
 
 /// Those of the session as it is: what is held for a call that runs is known to them alone.

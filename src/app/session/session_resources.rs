@@ -12,8 +12,8 @@ use crate::{
         sandbox::{Confinement, ProtectedPaths},
     },
     world::{
-        checkpoints::Checkpoints, hooks::LackNotices, models::Generator, process::Groups, redaction::Secrets,
-        tools::ToolSettings, workspace::memory::MemorySearch,
+        checkpoints::Checkpoints, hooks::LackNotices, models::Generator, process::Groups, provenance::Provenance,
+        redaction::Secrets, tools::ToolSettings, workspace::memory::MemorySearch,
     },
 };
 
@@ -36,6 +36,8 @@ pub struct Files {
     pub writes: bool,
     /// `None`: what calls change cannot be undone.
     pub checkpoints: Option<Arc<Checkpoints>>,
+    /// What agents left in the folders and nobody looked at.
+    pub provenance: Arc<Provenance>,
     /// Of a sub-agent: the checkpoints of the calls that it is a part of.
     pub above: Vec<CheckpointId>,
 }

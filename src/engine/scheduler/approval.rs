@@ -40,6 +40,17 @@ impl Call {
         self.state = CallState::Previewing { effect, grant };
     }
 
+    /// A yes to this call alone: whoever read its diff looked at what it writes.
+    pub(super) fn allow_once(&mut self, tools: &Toolbox) {
+        self.is_looked_at = self.shows_diff(tools);
+        self.allow();
+    }
+
+    /// Whether its question is a diff, and a person reads it.
+    fn shows_diff(&self, tools: &Toolbox) -> bool {
+        tools.interactive && self.display.kind == ToolKind::Edit && self.has_preview(tools)
+    }
+
     fn has_preview(&self, tools: &Toolbox) -> bool {
         let is_of_world = tools.foreign_tool(&self.call.name).is_none() && !is_session_tool(&self.call.name);
         is_of_world && matches!(self.display.kind, ToolKind::Edit | ToolKind::Execute | ToolKind::SwitchMode)
@@ -59,6 +70,7 @@ impl Call {
             self.send_progress(cx.step, ToolProgress::Proposed { display });
         }
         if self.is_approved_as_edited() {
+            self.is_looked_at = self.shows_diff(cx.tools);
             return self.allow_on(base);
         }
         let lasting = grant.as_ref().and_then(|it| cx.tools.persistent_grant(&self.call, it, cx.step.record.mode));

@@ -74,6 +74,8 @@ pub struct Call {
     pub(super) hook_effects: CallHookEffects,
     /// The mode `auto` has it run unasked: what no checkpoint holds is read-only to it.
     pub(super) auto_allowed: bool,
+    /// A person saw its diff, and said yes to that alone.
+    pub(super) is_looked_at: bool,
     /// Policy allowed it because it can be undone: where it cannot be, the user is asked.
     pub(super) needs_undo: bool,
     /// What the state takes when this and all calls before it have ended.
@@ -320,6 +322,7 @@ impl Call {
             notes: Vec::new(),
             hook_effects: CallHookEffects::default(),
             auto_allowed: false,
+            is_looked_at: false,
             needs_undo: false,
             state_change: StateDelta::default(),
             is_aside: false,

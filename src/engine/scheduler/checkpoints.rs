@@ -127,7 +127,8 @@ impl Scheduler {
                 let not_kept = || held.not_kept.iter().filter_map(AbsPath::new).collect();
                 let not_kept = (call.auto_allowed && held.not_kept.len() <= MAX_READ_ONLY).then(not_kept);
                 cx.step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.call.id.clone()), changes: None });
-                call.start(cx, base, Some(CallHold { id, read_only: not_kept }));
+                let is_looked_at = std::mem::take(&mut call.is_looked_at);
+                call.start(cx, base, Some(CallHold { id, read_only: not_kept, is_looked_at }));
             }
             Err(why) if call.needs_undo => call.ask_without_undo(cx, &why),
             // It was allowed for other reasons; that it cannot be undone is said once.

@@ -356,7 +356,7 @@ impl Scheduler {
             None => (),
         }
         match answer {
-            Answer::AllowOnce => call.allow(),
+            Answer::AllowOnce => call.allow_once(cx.tools),
             Answer::AllowEdited { args } => call.allow_edited(cx, args),
             Answer::AllowAuto => call.allow_in_auto(cx.step),
             Answer::AllowSession => {

@@ -93,6 +93,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     turn_command("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
     command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
     turn_command("diff", "", "What this session changed in files", undo::diff),
+    turn_command("looked", "[file or folder]", "You looked at what agents wrote: it may run outside", undo::looked),
     command("model", "[name]", "Shows or chooses the model", super::models::model),
     command("mode", "[name]", "Shows or chooses what castor does without asking", mode),
     command("tools", "", "The tools that the model has", tools),

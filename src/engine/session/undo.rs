@@ -41,6 +41,11 @@ pub(super) fn diff(args: &str) -> Result<CommandTurn, &'static str> {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table")]
+pub(super) fn looked(args: &str) -> Result<CommandTurn, &'static str> {
+    Ok(CommandTurn::Undo(undo::UndoRequest::Looked { place: args.to_owned() }))
+}
+
 pub(super) fn rewind(args: &str) -> Result<CommandTurn, &'static str> {
     let (to, what) = match args.rsplit_once(char::is_whitespace) {
         Some((to, last)) => Rewinds::parse(last).map_or((args, Rewinds::Both), |it| (to.trim(), it)),

@@ -49,6 +49,10 @@ pub enum UndoRequest {
     },
     /// Nothing: only to see what changed.
     Diff,
+    /// Nothing: the user looked at what agents left in a place.
+    Looked {
+        place: String,
+    },
 }
 
 /// Where a restore leads, and what it is called.
@@ -129,6 +133,9 @@ pub(super) fn begin_undo(cx: &mut TurnContext<'_, '_>, wish: UndoRequest) -> Flo
     if !cx.spec.toolbox.checkpoints && !is_talk {
         return Flow::report(CHECKPOINTS_OFF);
     }
+    if let UndoRequest::Looked { place } = wish {
+        return begin_look(cx, place);
+    }
     let route = match wanted(cx.step.record, &wish) {
         Ok(it) => it,
         Err(why) => return Flow::report(undo_refusal(&wish, &why)),
@@ -153,11 +160,24 @@ pub(super) fn begin_undo(cx: &mut TurnContext<'_, '_>, wish: UndoRequest) -> Flo
     Flow::wait(Restoring { order, message: route.message, stage, conflicts, back })
 }
 
+/// Only a person looks: a client that says that nobody is there has none.
+fn begin_look(cx: &mut TurnContext<'_, '_>, place: String) -> Flow {
+    if !cx.spec.toolbox.interactive {
+        return Flow::report("Nobody is there who could have looked. `castor looked` says it in a terminal.");
+    }
+    let effect = cx.step.start_effect(Effect::Look { place });
+    let order = RestoreOrder { id: "".into(), undo: Vec::new(), on_conflict: OnConflict::Fail, paths: None };
+    let (stage, conflicts) = (Stage::Showing(effect), RestoreResult::default());
+    Flow::wait(Restoring { order, message: None, stage, conflicts, back: "" })
+}
+
 fn wanted(record: &Record, wish: &UndoRequest) -> Result<RestoreRoute, RouteError> {
     let checkpoints = record.checkpoints();
     let route = match wish {
         UndoRequest::Undo { turns } => RestoreRoute { undo: checkpoints.in_last_turns(*turns), message: None },
-        UndoRequest::Diff => RestoreRoute { undo: checkpoints.in_session(), message: None },
+        UndoRequest::Diff | UndoRequest::Looked { .. } => {
+            RestoreRoute { undo: checkpoints.in_session(), message: None }
+        }
         UndoRequest::Redo => restore_route(record, &RewindTarget::Redo, Rewinds::Files)?,
         UndoRequest::Rewind { to, what } => route_to(record, to, *what)?,
     };
@@ -259,8 +279,11 @@ impl Restoring {
     /// A diff is there: all that was wanted, or a help for the answer.
     fn diffed(self: Box<Self>, cx: &mut TurnContext<'_, '_>, result: Result<String, String>) -> Flow {
         let text = match result {
+            // Words of a look.
+            Ok(words) if self.order.undo.is_empty() => words,
             Ok(diff) if diff.is_empty() => "There is nothing to show.".to_owned(),
             Ok(diff) => format!("```diff\n{diff}\n```"),
+            Err(why) if self.order.undo.is_empty() => format!("Nothing counts as looked at: {why}."),
             Err(why) => format!("It cannot be shown: {why}."),
         };
         if self.conflicts.conflicts.is_empty() {

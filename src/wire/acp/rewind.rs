@@ -76,10 +76,20 @@ pub struct Checkpoint {
     /// When the call began; RFC 3339.
     pub time: String,
     /// The first of them, sorted by path; none where nobody saw the call's end.
-    pub files: Vec<FileChange>,
+    pub files: Vec<ListedFile>,
     /// What was changed and is not held.
     #[serde(serialize_with = "path_text::serialize_all")]
     pub not_kept: Vec<PathBuf>,
+}
+
+/// A changed file, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListedFile {
+    #[serde(flatten)]
+    pub change: FileChange,
+    /// As it is now, an agent wrote some of it, and no person looked at that. Absent: no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseen: bool,
 }
 
 /// Reads `_castor/session/checkpoints`.

@@ -45,7 +45,7 @@ use crate::{
         parallel::in_parallel,
         try_lock,
     },
-    world::provenance::{self, Author, Ledger, Step},
+    world::provenance::{self, ChangeAuthor, Ledger, Step},
 };
 // What all files here speak of.
 use git::Part;

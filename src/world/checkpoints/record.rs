@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Author, CheckpointId, Kind, Node, RelPath, SessionId, Step, blobs::Blobs, git, hash_of};
+use super::{ChangeAuthor, CheckpointId, Kind, Node, RelPath, SessionId, Step, blobs::Blobs, git, hash_of};
 use crate::base::{checkpoint::ChangeKind, sandbox::GIT_CONFIG};
 
 /// A call, or a restore.
@@ -28,13 +28,13 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub fn author(&self) -> Author<'_> {
+    pub fn author(&self) -> ChangeAuthor<'_> {
         match self {
             Self::Calls(it) | Self::Stopped(it) => {
-                it.first().map_or(Author::Person, |it| Author::Agent(&it.session, &it.id))
+                it.first().map_or(ChangeAuthor::Person, |it| ChangeAuthor::Agent(&it.session, &it.id))
             }
-            Self::User => Author::Person,
-            Self::Rules => Author::Nobody,
+            Self::User => ChangeAuthor::Person,
+            Self::Rules => ChangeAuthor::Nobody,
         }
     }
 }

@@ -112,10 +112,10 @@ fn finish(store: &mut Store, journal: &Journal, to_client: Vec<Change>) -> Resul
     let packed = journal.refs.iter().filter_map(|it| Some(node::join(git::git_path(&it.path)?.dir, b"packed-refs")));
     let steps = journal.steps.iter().map(|it| &it.path).chain(journal.refs.iter().map(|it| &it.path));
     let paths: Vec<RelPath> = steps.cloned().chain(packed.map(RelPath::from)).collect();
-    store.restoring = true;
+    store.ledger.is_restore = true;
     let done =
         store.append(cause(), to_client).and_then(|()| store.look(&WalkScope::Paths(paths), Some(cause()), &|| false));
-    store.restoring = false;
+    store.ledger.is_restore = false;
     done?;
     Ok(remove_journal(store)?)
 }

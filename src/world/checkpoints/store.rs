@@ -13,9 +13,9 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    AbsPath, Author, Call, Cancel, Cause, Change, CheckpointId, Delta, DirFd, DiskMark, Failure, Ledger, Limits, Node,
-    NotHeld, RelPath, Result, SessionId, Step, blobs::Blobs, fault, folders, folders::SessionRegister, frame::frame,
-    frame::unframe, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, try_lock,
+    AbsPath, Call, Cancel, Cause, Change, ChangeAuthor, CheckpointId, Delta, DirFd, DiskMark, Failure, Ledger, Limits,
+    Node, NotHeld, RelPath, Result, SessionId, Step, blobs::Blobs, fault, folders, folders::SessionRegister,
+    frame::frame, frame::unframe, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, try_lock,
 };
 
 /// The session of the checkpoints, with its limits.
@@ -40,8 +40,6 @@ pub struct Store {
     pub rules: IgnoreLists,
     /// What agents left here.
     pub ledger: Ledger,
-    /// What comes is a restore of the user's.
-    pub restoring: bool,
     register: Option<SessionRegister>,
     /// Calls that a killed castor of this session left running.
     stopped: Vec<Call>,
@@ -120,7 +118,6 @@ impl Store {
                 home: session.home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
                 rules: IgnoreLists::default(),
                 ledger: Ledger::default(),
-                restoring: false,
                 register: None,
                 stopped: Vec::new(),
                 log: LogFile::default(),
@@ -199,7 +196,7 @@ impl Store {
 
     fn add_delta(&mut self, delta: Delta) {
         let steps: Vec<Step> = delta.changes.iter().filter(|it| !it.is_placeholder()).map(Change::step).collect();
-        let author = if self.restoring { Author::Person } else { delta.cause.author() };
+        let author = if self.ledger.is_restore { ChangeAuthor::Person } else { delta.cause.author() };
         self.ledger.apply(delta.seq, author, &steps, &|it| self.blobs.read(it).ok());
         if delta.seq > self.manifest.seq {
             self.manifest.seq = delta.seq;

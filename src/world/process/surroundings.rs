@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 /// Set for every confined process. It alone says nothing: a shell may have it from anywhere.
 pub const VARIABLE: &str = "CASTOR_SANDBOXED";
 
+/// Processes above one that are looked at.
+const MAX_ABOVE: usize = 100;
+
 /// In words, for doctor and sessions.
 pub const INSIDE: &str =
     "castor itself runs in the sandbox of another castor, which holds its commands: it starts no sandbox of its own";
@@ -13,6 +16,28 @@ pub const INSIDE: &str =
 pub fn is_inside() -> bool {
     static INSIDE: OnceLock<bool> = OnceLock::new();
     *INSIDE.get_or_init(|| std::env::var_os(VARIABLE).is_some() && is_held())
+}
+
+/// Whether a castor started this one, or what started it, as far as the system tells.
+pub fn descends_from_castor() -> bool {
+    is_inside() || ancestors().any(|it| is_castor(it))
+}
+
+/// The processes above this one, nearest first.
+fn ancestors() -> impl Iterator<Item = u32> {
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in it may hold anything; what follows its last bracket does not.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok().filter(|it| *it > 1)
+    };
+    std::iter::successors(parent(&std::process::id()), parent).take(MAX_ABOVE)
+}
+
+fn is_castor(pid: u32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = std::fs::read_link("/proc/self/exe").ok();
+    let name = program.as_deref().and_then(|it| it.file_name()).map(|it| it.to_string_lossy().into_owned());
+    (program.is_some() && program == own) || name.is_some_and(|it| it == "castor" || it.starts_with("castor "))
 }
 
 /// What only a sandbox such as ours refuses: system calls are filtered, for good, and sockets of other programs are among

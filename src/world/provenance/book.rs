@@ -1,14 +1,14 @@
-//! The record of one root: what agents left in it and nobody looked at. Pure but for the contents that it asks for.
+//! Record of one root: bytes that agents left in it, unseen. Pure but for the contents that it asks for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Author, Hash, RelPath, State, Step,
+    ChangeAuthor, ContentHash, PathBytes, State, Step,
     commits::Commits,
     filter::HashFilter,
-    lines::{self, Lines},
+    lines::{self, LineSet},
 };
 use crate::{
     base::ids::{CheckpointId, SessionId},
@@ -27,15 +27,15 @@ const MAX_FOLDERS: usize = 64;
 const MAX_MOVED: usize = 32;
 
 /// A content by its hash, while the store has it.
-pub type Contents<'a> = &'a dyn Fn(&Hash) -> Option<Vec<u8>>;
+pub type ContentReader<'a> = &'a dyn Fn(&ContentHash) -> Option<Vec<u8>>;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Book {
     /// Of the last delta that is in it.
     pub seq: u64,
-    pub entries: BTreeMap<RelPath, Entry>,
+    pub entries: BTreeMap<PathBytes, UnseenEntry>,
     /// Bytes that a person looked at, or that are a person's below a folder that is not known file by file.
-    pub looked: BTreeMap<RelPath, Hash>,
+    pub looked: BTreeMap<PathBytes, ContentHash>,
     pub commits: Commits,
     /// Why some of it is not known any more.
     pub lost: Option<String>,
@@ -43,7 +43,7 @@ pub struct Book {
 
 /// What an agent left at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct UnseenEntry {
     pub what: What,
     pub session: SessionId,
     pub call: CheckpointId,
@@ -54,13 +54,13 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// In `base`, the lines `own` are an agent's, and so is all that `base` lacks; `None`: everything is.
-    Bytes { hash: Hash, base: Option<Hash>, own: Option<Lines> },
+    Bytes { hash: ContentHash, base: Option<ContentHash>, own: Option<LineSet> },
     /// Whatever is there, or below.
     Whole,
 }
 
-impl Entry {
-    pub fn hash(&self) -> Option<Hash> {
+impl UnseenEntry {
+    pub fn hash(&self) -> Option<ContentHash> {
         match self.what {
             What::Bytes { hash, .. } => Some(hash),
             What::Whole => None,
@@ -68,20 +68,20 @@ impl Entry {
     }
 
     /// The agent's lines; `None`: all of it.
-    pub fn lines(&self, contents: Contents) -> Option<Lines> {
+    pub fn lines(&self, contents: ContentReader) -> Option<LineSet> {
         let What::Bytes { hash, base, own: Some(own) } = &self.what else { return None };
         let (now, base) = (contents(hash)?, base.map_or(Some(Vec::new()), |it| contents(&it))?);
         lines::after_agent(&base, own, &now)
     }
 
     /// What is left of it once a person has made `new` of it; `None`: nothing.
-    pub fn after_person(&self, hash: Hash, new: Option<&[u8]>, contents: Contents) -> Option<Self> {
+    pub fn after_person(&self, hash: ContentHash, new: Option<&[u8]>, contents: ContentReader) -> Option<Self> {
         let old = self.hash().and_then(|it| contents(&it));
         let own = old.zip(new).and_then(|(old, new)| lines::after_person(&old, &self.lines(contents)?, new));
         self.with(hash, own)
     }
 
-    fn with(&self, hash: Hash, own: Option<Lines>) -> Option<Self> {
+    fn with(&self, hash: ContentHash, own: Option<LineSet>) -> Option<Self> {
         let is_clear = own.as_ref().is_some_and(BTreeSet::is_empty);
         let base = own.is_some().then_some(hash);
         (!is_clear).then(|| Self { what: What::Bytes { hash, base, own }, ..self.clone() })
@@ -89,12 +89,12 @@ impl Entry {
 }
 
 /// Where bytes of a link are told from those of a file.
-pub fn hash_of_link(to: &[u8]) -> Hash {
+pub fn hash_of_link(to: &[u8]) -> ContentHash {
     hash_of(&[b"link\0", to].concat())
 }
 
 impl State<'_> {
-    fn hash(&self) -> Option<Hash> {
+    fn hash(&self) -> Option<ContentHash> {
         match self {
             Self::File(it) => Some(*it),
             Self::Link(to) => Some(hash_of_link(to)),
@@ -107,15 +107,15 @@ impl State<'_> {
 pub struct Pages<'a> {
     pub book: &'a mut Book,
     pub past: &'a mut HashFilter,
-    pub contents: Contents<'a>,
+    pub contents: ContentReader<'a>,
 }
 
 impl Pages<'_> {
-    pub fn apply(&mut self, author: Author, steps: &[Step]) {
+    pub fn apply(&mut self, author: ChangeAuthor, steps: &[Step]) {
         match author {
-            Author::Agent(session, call) => self.apply_agent(session, call, steps),
-            Author::Person => self.apply_person(steps),
-            Author::Nobody => (),
+            ChangeAuthor::Agent(session, call) => self.apply_agent(session, call, steps),
+            ChangeAuthor::Person => self.apply_person(steps),
+            ChangeAuthor::Nobody => (),
         }
         self.bound();
     }
@@ -130,7 +130,7 @@ impl Pages<'_> {
                 None => _ = self.remove(it.path),
             }
         }
-        let is_of_call = |it: &&Entry| it.call == *call && it.session == *session;
+        let is_of_call = |it: &&UnseenEntry| it.call == *call && it.session == *session;
         let n_before = self.book.entries.values().filter(is_of_call).count();
         if left.len() + n_before > MAX_OF_CALL && !self.drop_committed(&mut left, MAX_OF_CALL.saturating_sub(n_before))
         {
@@ -144,7 +144,7 @@ impl Pages<'_> {
     }
 
     /// Drops what commits from before have; whether few enough are left.
-    fn drop_committed(&mut self, left: &mut Vec<(&[u8], Hash)>, most: usize) -> bool {
+    fn drop_committed(&mut self, left: &mut Vec<(&[u8], ContentHash)>, most: usize) -> bool {
         let Some(mut search) = self.book.commits.search(self.book.commits.era()) else { return left.len() <= most };
         let mut res = Vec::new();
         for it in left.iter() {
@@ -160,7 +160,7 @@ impl Pages<'_> {
         true
     }
 
-    fn leave(&mut self, path: &[u8], hash: Hash, base: Option<Hash>, by: (&SessionId, &CheckpointId)) {
+    fn leave(&mut self, path: &[u8], hash: ContentHash, base: Option<ContentHash>, by: (&SessionId, &CheckpointId)) {
         let is_known = self.is_known(&hash);
         let era = if is_known { 0 } else { self.book.commits.era() };
         let base_and_own = match self.book.entries.get(path).map(|it| &it.what) {
@@ -174,13 +174,13 @@ impl Pages<'_> {
         if self.whole_above(path) {
             return self.past.insert(&hash);
         }
-        let (base, own) = base_and_own.filter(|_| was_left).unwrap_or((base, Some(Lines::new())));
+        let (base, own) = base_and_own.filter(|_| was_left).unwrap_or((base, Some(LineSet::new())));
         // It is as it was before.
         if base == Some(hash) && own.as_ref().is_some_and(BTreeSet::is_empty) {
             return;
         }
         let what = What::Bytes { hash, base, own };
-        self.book.entries.insert(path.into(), Entry { what, session: by.0.clone(), call: by.1.clone(), era });
+        self.book.entries.insert(path.into(), UnseenEntry { what, session: by.0.clone(), call: by.1.clone(), era });
     }
 
     /// Takes an entry out, and remembers its bytes.
@@ -194,10 +194,10 @@ impl Pages<'_> {
         if self.whole_above(path) || self.book.entries.get(path).is_some_and(|it| it.what == What::Whole) {
             return;
         }
-        let below: Vec<RelPath> = below(&self.book.entries, path).map(|it| it.0.clone()).collect();
+        let below: Vec<PathBytes> = below(&self.book.entries, path).map(|it| it.0.clone()).collect();
         below.iter().for_each(|it| _ = self.remove(it));
         self.remove(path);
-        let entry = Entry { what: What::Whole, session: session.clone(), call: call.clone(), era: 0 };
+        let entry = UnseenEntry { what: What::Whole, session: session.clone(), call: call.clone(), era: 0 };
         self.book.entries.insert(path.into(), entry);
     }
 
@@ -206,7 +206,7 @@ impl Pages<'_> {
     }
 
     /// Folders for so many files: those that the call made, else those that the files lie in.
-    fn flood(&mut self, session: &SessionId, call: &CheckpointId, steps: &[Step], left: &[(&[u8], Hash)]) {
+    fn flood(&mut self, session: &SessionId, call: &CheckpointId, steps: &[Step], left: &[(&[u8], ContentHash)]) {
         let is_new = |it: &&Step| it.old == State::Absent && it.new == State::Dir;
         let made: BTreeSet<&[u8]> = steps.iter().filter(is_new).map(|it| it.path).collect();
         let parent = |path: &[u8]| dirfd::split(path).map_or(&[][..], |it| it.0).to_vec();
@@ -223,16 +223,16 @@ impl Pages<'_> {
     }
 
     /// Whether an agent left these bytes somewhere, and nobody looked.
-    fn is_known(&self, hash: &Hash) -> bool {
+    fn is_known(&self, hash: &ContentHash) -> bool {
         self.past.has(hash) || self.book.entries.values().any(|it| it.hash().as_ref() == Some(hash))
     }
 
     fn apply_person(&mut self, steps: &[Step]) {
-        let stands: HashMap<Hash, Entry> =
+        let stands: HashMap<ContentHash, UnseenEntry> =
             self.book.entries.values().filter_map(|it| Some((it.hash()?, it.clone()))).collect();
-        let looked: BTreeSet<Hash> = self.book.looked.values().copied().collect();
+        let looked: BTreeSet<ContentHash> = self.book.looked.values().copied().collect();
         let is_gone = |it: &&Step| it.new.hash().is_none();
-        let gone: Vec<Entry> = steps
+        let gone: Vec<UnseenEntry> = steps
             .iter()
             .filter(is_gone)
             .filter_map(|it| self.book.entries.get(it.path))
@@ -249,7 +249,7 @@ impl Pages<'_> {
                 }
                 continue;
             }
-            if old.is_some() && old.as_ref().and_then(Entry::hash) == hash {
+            if old.is_some() && old.as_ref().and_then(UnseenEntry::hash) == hash {
                 continue;
             }
             self.remove(it.path);
@@ -258,7 +258,7 @@ impl Pages<'_> {
                 Some(hash) => self.after_person(it, hash, old, (&stands, &looked, &gone)),
                 None if it.new == State::NotHeld => {
                     let moved = gone.iter().find(|it| it.what == What::Whole).or(old.as_ref());
-                    moved.map(|it| Entry { what: What::Whole, era: 0, ..it.clone() })
+                    moved.map(|it| UnseenEntry { what: What::Whole, era: 0, ..it.clone() })
                 }
                 None => None,
             };
@@ -273,19 +273,19 @@ impl Pages<'_> {
     fn after_person(
         &self,
         step: &Step,
-        hash: Hash,
-        old: Option<Entry>,
-        (stands, looked, gone): (&HashMap<Hash, Entry>, &BTreeSet<Hash>, &[Entry]),
-    ) -> Option<Entry> {
+        hash: ContentHash,
+        old: Option<UnseenEntry>,
+        (stands, looked, gone): (&HashMap<ContentHash, UnseenEntry>, &BTreeSet<ContentHash>, &[UnseenEntry]),
+    ) -> Option<UnseenEntry> {
         // They are the agent's, wherever a person puts them.
         if !looked.contains(&hash) && (stands.contains_key(&hash) || self.past.has(&hash)) {
             let last = || self.book.entries.values().next_back().cloned();
             let known = stands.get(&hash).cloned().or_else(|| old.clone()).or_else(last);
-            let nobody = || Entry { what: What::Whole, session: "".into(), call: "".into(), era: 0 };
+            let nobody = || UnseenEntry { what: What::Whole, session: "".into(), call: "".into(), era: 0 };
             let entry = known.unwrap_or_else(nobody);
             return match stands.get(&hash) {
-                Some(same) => Some(Entry { what: same.what.clone(), ..entry }),
-                None => entry.with(hash, None).map(|it| Entry { era: 0, ..it }),
+                Some(same) => Some(UnseenEntry { what: same.what.clone(), ..entry }),
+                None => entry.with(hash, None).map(|it| UnseenEntry { era: 0, ..it }),
             };
         }
         let bytes = (self.contents)(&hash);
@@ -304,7 +304,7 @@ impl Pages<'_> {
     }
 
     /// A person saw these lines of these bytes; `None`: all of them. Whether anything became looked at.
-    pub fn look(&mut self, path: &[u8], hash: &Hash, shown: Option<&Lines>) -> bool {
+    pub fn look(&mut self, path: &[u8], hash: &ContentHash, shown: Option<&LineSet>) -> bool {
         let entry = self.book.entries.get(path).filter(|it| it.hash().as_ref() == Some(hash)).cloned();
         let left = match (&entry, shown) {
             (Some(entry), Some(shown)) => {
@@ -345,7 +345,7 @@ impl Pages<'_> {
 }
 
 /// All that is below a folder, sorted by bytes.
-pub fn below<'a, T>(all: &'a BTreeMap<RelPath, T>, dir: &[u8]) -> impl Iterator<Item = (&'a RelPath, &'a T)> {
+pub fn below<'a, T>(all: &'a BTreeMap<PathBytes, T>, dir: &[u8]) -> impl Iterator<Item = (&'a PathBytes, &'a T)> {
     // `0` follows `/`.
     let (start, end) = ([dir, b"/"].concat(), [dir, b"0"].concat());
     let is_top = dir.is_empty();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Hash;
+use super::ContentHash;
 
 const BYTES: usize = 128 << 10;
 
@@ -14,7 +14,7 @@ pub struct HashFilter {
 }
 
 impl HashFilter {
-    pub fn insert(&mut self, hash: &Hash) {
+    pub fn insert(&mut self, hash: &ContentHash) {
         if self.has(hash) {
             return;
         }
@@ -25,12 +25,12 @@ impl HashFilter {
         self.is_changed = true;
     }
 
-    pub fn has(&self, hash: &Hash) -> bool {
+    pub fn has(&self, hash: &ContentHash) -> bool {
         places(hash).all(|(at, bit)| self.bits.get(at).is_some_and(|it| it & bit != 0))
     }
 }
 
-fn places(hash: &Hash) -> impl Iterator<Item = (usize, u8)> {
+fn places(hash: &ContentHash) -> impl Iterator<Item = (usize, u8)> {
     hash.as_chunks::<4>().0.iter().take(4).map(|it| {
         let bit = u32::from_le_bytes(*it) as usize % (BYTES * 8);
         (bit / 8, 1 << (bit % 8))

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Author, Hash, RelPath, Step, book::Book, book::Pages, filter::HashFilter};
+use super::{ChangeAuthor, ContentHash, PathBytes, Step, book::Book, book::Pages, filter::HashFilter};
 use crate::{
     base::{
         ids::{CheckpointId, SessionId},
@@ -20,6 +20,8 @@ const DROPPED: &str = "castor's record of what agents wrote here lacks a part";
 #[derive(Default)]
 pub struct Ledger {
     pub book: Book,
+    /// What comes is a restore of the user's.
+    pub is_restore: bool,
     past: HashFilter,
     /// Of the file that was read or written last.
     mark: Option<(u64, i64, i64, u64)>,
@@ -54,12 +56,18 @@ impl Ledger {
         (self.book.lost, self.is_changed) = (Some(why.to_owned()), true);
     }
 
-    fn pages<'a>(&'a mut self, contents: super::book::Contents<'a>) -> Pages<'a> {
+    fn pages<'a>(&'a mut self, contents: super::book::ContentReader<'a>) -> Pages<'a> {
         Pages { book: &mut self.book, past: &mut self.past, contents }
     }
 
     /// Takes in a delta of the checkpoints' log.
-    pub fn apply(&mut self, seq: u64, author: Author, steps: &[Step], contents: &dyn Fn(&Hash) -> Option<Vec<u8>>) {
+    pub fn apply(
+        &mut self,
+        seq: u64,
+        author: ChangeAuthor,
+        steps: &[Step],
+        contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>,
+    ) {
         if seq <= self.book.seq {
             return;
         }
@@ -81,7 +89,7 @@ impl Ledger {
     /// A command may write what checkpoints do not hold.
     pub fn add_built<'a>(
         &mut self,
-        paths: impl Iterator<Item = &'a RelPath>,
+        paths: impl Iterator<Item = &'a PathBytes>,
         session: &SessionId,
         call: &CheckpointId,
     ) {
@@ -92,14 +100,15 @@ impl Ledger {
     }
 
     /// A session opens a root that no other has open: what the person committed meanwhile, they looked at.
-    pub fn begin(&mut self, root: &AbsPath, contents: &dyn Fn(&Hash) -> Option<Vec<u8>>) {
+    pub fn begin(&mut self, root: &AbsPath, contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>) {
         self.look_at_commits(contents);
         self.book.commits.begin(root);
         self.is_changed = true;
     }
 
-    pub fn look_at_commits(&mut self, contents: &dyn Fn(&Hash) -> Option<Vec<u8>>) {
-        for (path, hash) in self.book.commits.looked(&self.book.entries, contents) {
+    pub fn look_at_commits(&mut self, contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>) {
+        let left = self.book.entries.iter().filter_map(|(path, it)| Some((path, it.hash()?)));
+        for (path, hash) in self.book.commits.looked(left, contents) {
             self.look(&path, &hash, None, contents);
         }
     }
@@ -113,9 +122,9 @@ impl Ledger {
     pub fn look(
         &mut self,
         path: &[u8],
-        hash: &Hash,
-        shown: Option<&super::lines::Lines>,
-        contents: &dyn Fn(&Hash) -> Option<Vec<u8>>,
+        hash: &ContentHash,
+        shown: Option<&super::lines::LineSet>,
+        contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>,
     ) -> bool {
         let done = self.pages(contents).look(path, hash, shown);
         self.is_changed |= done;
@@ -153,7 +162,7 @@ fn mark(dir: &DirFd) -> io::Result<Option<(u64, i64, i64, u64)>> {
 }
 
 /// A content of a store, if it is what its name says.
-pub fn content(store: &DirFd, hash: &Hash) -> Option<Vec<u8>> {
+pub fn content(store: &DirFd, hash: &ContentHash) -> Option<Vec<u8>> {
     let name = format!("blobs/{}", crate::world::disk::hex(hash));
     store.read(name.as_bytes()).ok()?.filter(|it| hash_of(it) == *hash)
 }

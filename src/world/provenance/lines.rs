@@ -1,4 +1,4 @@
-//! Lines of agents: which lines of a file are still an agent's, after a change by an agent or by a person.
+//! Lines of agents: the part of a file that is still an agent's after a change by an agent or by a person.
 //!
 //! What cannot be compared (no text, too long, too slow) has no lines: all of it is the agent's.
 
@@ -12,7 +12,7 @@ use std::{
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 /// Line numbers from 0.
-pub type Lines = BTreeSet<u32>;
+pub type LineSet = BTreeSet<u32>;
 
 /// Longest text that is compared, in bytes.
 const MAX_TEXT: usize = 512 << 10;
@@ -23,15 +23,15 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Fewer equal lines without a word are chance.
 const MIN_RUN: usize = 3;
 
-/// Lines of `new` that differ from `old`, and those beside what is gone.
-pub fn changed(old: &[u8], new: &[u8]) -> Option<Lines> {
-    after_agent(old, &Lines::new(), new)
+/// LineSet of `new` that differ from `old`, and those beside what is gone.
+pub fn changed(old: &[u8], new: &[u8]) -> Option<LineSet> {
+    after_agent(old, &LineSet::new(), new)
 }
 
 /// The agent's lines once an agent has made `new` of `old`.
-pub fn after_agent(old: &[u8], own: &Lines, new: &[u8]) -> Option<Lines> {
+pub fn after_agent(old: &[u8], own: &LineSet, new: &[u8]) -> Option<LineSet> {
     let (old, new) = (text(old)?, text(new)?);
-    let mut res = Lines::new();
+    let mut res = LineSet::new();
     for op in compare(&old, &new)? {
         match op {
             DiffOp::Equal { old_index, new_index, len } => res.extend(carry(own, old_index, new_index, len)),
@@ -49,11 +49,11 @@ pub fn after_agent(old: &[u8], own: &Lines, new: &[u8]) -> Option<Lines> {
 
 /// The agent's lines once a person, or a formatter, has made `new` of `old`: what they touched is theirs. To indent, to
 /// wrap, to move a line, or to put other quotes and commas around it, is no touch.
-pub fn after_person(old: &[u8], own: &Lines, new: &[u8]) -> Option<Lines> {
+pub fn after_person(old: &[u8], own: &LineSet, new: &[u8]) -> Option<LineSet> {
     let (old, new) = (text(old)?, text(new)?);
     let keys = |lines: &[&str]| -> Vec<String> { lines.iter().map(|it| words(it).concat()).collect() };
     let (old_keys, new_keys) = (keys(&old), keys(&new));
-    let (mut res, mut kept) = (Lines::new(), Lines::new());
+    let (mut res, mut kept) = (LineSet::new(), LineSet::new());
     let mut fresh = Vec::new();
     for op in compare(&old_keys, &new_keys)? {
         let (from, to) = (op.old_range(), op.new_range());
@@ -77,8 +77,8 @@ pub fn after_person(old: &[u8], own: &Lines, new: &[u8]) -> Option<Lines> {
     Some(res)
 }
 
-/// Lines of a changed place whose words are all an old line's, in their order and without a gap.
-fn rewrapped(old: &[&str], own: &Lines, new: &[&str], (from, to): (Range<usize>, Range<usize>)) -> Option<Lines> {
+/// LineSet of a changed place whose words are all an old line's, in their order and without a gap.
+fn rewrapped(old: &[&str], own: &LineSet, new: &[&str], (from, to): (Range<usize>, Range<usize>)) -> Option<LineSet> {
     let split = |lines: &[&str], range: Range<usize>| -> Vec<(String, usize)> {
         let all = lines.iter().enumerate().skip(range.start).take(range.len());
         all.flat_map(|(at, line)| words(line).into_iter().map(move |it| (it.to_owned(), at))).collect()
@@ -95,7 +95,7 @@ fn rewrapped(old: &[&str], own: &Lines, new: &[&str], (from, to): (Range<usize>,
         }
     }
     let kept: HashSet<usize> = origin.iter().filter_map(|it| *it).collect();
-    let (mut res, mut words) = (Lines::new(), after.iter().zip(&origin).peekable());
+    let (mut res, mut words) = (LineSet::new(), after.iter().zip(&origin).peekable());
     for at in to {
         let of_line: Vec<_> = iter::from_fn(|| words.next_if(|it| it.0.1 == at)).map(|it| *it.1).collect();
         let Some(from) = of_line.into_iter().collect::<Option<Vec<usize>>>() else { continue };
@@ -116,7 +116,7 @@ fn rewrapped(old: &[&str], own: &Lines, new: &[&str], (from, to): (Range<usize>,
 }
 
 /// As ranges, for those who show them.
-pub fn ranges(lines: &Lines) -> Vec<Range<usize>> {
+pub fn ranges(lines: &LineSet) -> Vec<Range<usize>> {
     let mut res: Vec<Range<usize>> = Vec::new();
     for at in lines.iter().map(|it| *it as usize) {
         match res.last_mut() {
@@ -139,7 +139,7 @@ fn compare<T: Eq + std::hash::Hash>(old: &[T], new: &[T]) -> Option<Vec<DiffOp>>
     (Instant::now() < end).then_some(res)
 }
 
-fn carry(own: &Lines, old: usize, new: usize, len: usize) -> impl Iterator<Item = u32> {
+fn carry(own: &LineSet, old: usize, new: usize, len: usize) -> impl Iterator<Item = u32> {
     (0..len).filter(move |it| own.contains(&number(old + it))).map(move |it| number(new + it))
 }
 

@@ -1,4 +1,4 @@
-//! Provenance: which bytes below a root an agent left, and what of that no person looked at yet.
+//! Provenance: bytes below a root that an agent left, and those of them that are unseen by the user.
 //!
 //! The record lies beside the checkpoints of a root, and follows their log: what a call left is the agent's, what differs
 //! between two calls is a person's. A person's change clears the lines that it touches. Bytes that a commit from before
@@ -18,24 +18,23 @@ mod query;
 mod tests;
 
 pub use ledger::{Ledger, content, remove_store};
-pub use lines::Lines;
+pub use lines::{LineSet, changed};
 pub use query::Provenance;
 
 use std::{io, ops::Range, path::PathBuf};
 
 use crate::base::ids::{CheckpointId, SessionId};
 
-/// SHA-256 of a file's bytes.
-pub type Hash = crate::world::disk::ContentHash;
+pub use crate::world::disk::ContentHash;
 
 /// Below a root, parts joined by `/`.
-pub type RelPath = Box<[u8]>;
+pub type PathBytes = Box<[u8]>;
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
     Absent,
-    File(Hash),
+    File(ContentHash),
     /// Where it leads.
     Link(&'a [u8]),
     Dir,
@@ -53,7 +52,7 @@ pub struct Step<'a> {
 
 /// Who made a change.
 #[derive(Clone, Copy, Debug)]
-pub enum Author<'a> {
+pub enum ChangeAuthor<'a> {
     /// A call of an agent's, of a child, a server, or a hook around it.
     Agent(&'a SessionId, &'a CheckpointId),
     Person,
@@ -73,13 +72,13 @@ pub struct Unseen {
     /// The agent's own lines, from 0; `None`: all of it.
     pub lines: Option<Vec<Range<usize>>>,
     /// The present bytes; `None`: it is known as a whole only.
-    pub hash: Option<Hash>,
+    pub hash: Option<ContentHash>,
     /// Why more counts as unseen than an agent wrote.
     pub note: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ProvenanceError {
     #[error("castor's record of what agents wrote cannot be read ({0}): all of it counts as not looked at")]
     Io(#[from] io::Error),
     #[error("another castor is busy with the record of what agents wrote")]

@@ -1,4 +1,4 @@
-//! Questions about what nobody looked at, as the disk is now, and looks.
+//! Queries for unseen files, as the disk is now, and looks at them.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,10 @@ use std::{
 use rustix::fs::{FileType, OFlags};
 
 use super::{
-    Failure, Hash, Ledger, RelPath, Unseen,
-    book::{Entry, What, below, hash_of_link},
+    ContentHash, Ledger, PathBytes, ProvenanceError, Unseen,
+    book::{UnseenEntry, What, below, hash_of_link},
     ledger::content,
-    lines::{Lines, ranges},
+    lines::{LineSet, ranges},
 };
 use crate::{
     base::{
@@ -42,7 +42,7 @@ pub struct Provenance {
     home: AbsPath,
     roots: Vec<AbsPath>,
     /// Answers about commits, which are slow to find: of a store and era, whether a path had these bytes.
-    committed: Mutex<BTreeMap<(AbsPath, u32, RelPath, Hash), bool>>,
+    committed: Mutex<BTreeMap<(AbsPath, u32, PathBytes, ContentHash), bool>>,
 }
 
 /// The record of one root.
@@ -57,7 +57,7 @@ struct Opened {
 enum Present {
     Nothing,
     Folder,
-    Bytes(Hash),
+    Bytes(ContentHash),
     /// A pipe, or what cannot be read.
     Unknown,
 }
@@ -72,7 +72,7 @@ impl Provenance {
     ///
     /// # Errors
     /// When it cannot be known: then it counts as unseen.
-    pub fn first_unseen(&self, place: &AbsPath) -> Result<Option<Unseen>, Failure> {
+    pub fn first_unseen(&self, place: &AbsPath) -> Result<Option<Unseen>, ProvenanceError> {
         let real = disk::real_path(place).ok().filter(|it| it != place);
         for place in [place].into_iter().chain(&real) {
             for it in self.around(place)? {
@@ -88,7 +88,7 @@ impl Provenance {
     ///
     /// # Errors
     /// As [`Self::first_unseen`].
-    pub fn unseen(&self) -> Result<Vec<Unseen>, Failure> {
+    pub fn unseen(&self) -> Result<Vec<Unseen>, ProvenanceError> {
         let mut res = Vec::new();
         for place in &self.roots {
             res.extend(self.unseen_below(place)?);
@@ -102,7 +102,7 @@ impl Provenance {
     ///
     /// # Errors
     /// As [`Self::first_unseen`].
-    pub fn unseen_below(&self, place: &AbsPath) -> Result<Vec<Unseen>, Failure> {
+    pub fn unseen_below(&self, place: &AbsPath) -> Result<Vec<Unseen>, ProvenanceError> {
         let mut res = Vec::new();
         for it in self.around(place)? {
             res.extend(it.all_unseen(self, &it.relative(place), true)?);
@@ -116,7 +116,7 @@ impl Provenance {
     ///
     /// # Errors
     /// As [`Self::first_unseen`].
-    pub fn is_unseen(&self, file: &AbsPath) -> Result<bool, Failure> {
+    pub fn is_unseen(&self, file: &AbsPath) -> Result<bool, ProvenanceError> {
         Ok(self.first_unseen(file)?.is_some())
     }
 
@@ -124,7 +124,7 @@ impl Provenance {
     ///
     /// # Errors
     /// When it cannot be known: then one may be.
-    pub fn has_writers(&self, place: &AbsPath) -> Result<bool, Failure> {
+    pub fn has_writers(&self, place: &AbsPath) -> Result<bool, ProvenanceError> {
         Ok(self.around(place)?.iter().any(|it| it.has_writers))
     }
 
@@ -132,7 +132,7 @@ impl Provenance {
     ///
     /// # Errors
     /// When it cannot be written down: then nobody looked.
-    pub fn look(&self, bytes: &[(AbsPath, Hash)]) -> Result<(), Failure> {
+    pub fn look(&self, bytes: &[(AbsPath, ContentHash)]) -> Result<(), ProvenanceError> {
         let all: Vec<_> = bytes.iter().map(|(path, hash)| (path.clone(), *hash, None)).collect();
         self.look_at_lines(&all)
     }
@@ -141,7 +141,7 @@ impl Provenance {
     ///
     /// # Errors
     /// As [`Self::look`].
-    pub fn look_at_lines(&self, seen: &[(AbsPath, Hash, Option<Lines>)]) -> Result<(), Failure> {
+    pub fn look_at_lines(&self, seen: &[(AbsPath, ContentHash, Option<LineSet>)]) -> Result<(), ProvenanceError> {
         self.change(seen.iter().map(|it| &it.0), |it| {
             let store = &it.store;
             for (path, hash, lines) in seen.iter().filter(|seen| seen.0.is_within(&it.root)) {
@@ -155,7 +155,7 @@ impl Provenance {
     ///
     /// # Errors
     /// As [`Self::look`].
-    pub fn look_at_whole(&self, folders: &[AbsPath]) -> Result<(), Failure> {
+    pub fn look_at_whole(&self, folders: &[AbsPath]) -> Result<(), ProvenanceError> {
         self.change(folders.iter(), |it| {
             for path in folders.iter().filter(|path| path.is_within(&it.root)) {
                 it.ledger.look_at_whole(&relative(&it.root, path));
@@ -164,7 +164,11 @@ impl Provenance {
     }
 
     /// Changes the records that paths lie in, under the locks of their stores.
-    fn change<'a>(&self, paths: impl Iterator<Item = &'a AbsPath>, act: impl Fn(&mut Opened)) -> Result<(), Failure> {
+    fn change<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a AbsPath>,
+        act: impl Fn(&mut Opened),
+    ) -> Result<(), ProvenanceError> {
         let paths: Vec<_> = paths.collect();
         for (root, store) in self.stores()? {
             if !paths.iter().any(|it| it.is_within(&root)) {
@@ -179,7 +183,7 @@ impl Provenance {
     }
 
     /// The records of roots that a place lies in, or that lie in it.
-    fn around(&self, place: &AbsPath) -> Result<Vec<Opened>, Failure> {
+    fn around(&self, place: &AbsPath) -> Result<Vec<Opened>, ProvenanceError> {
         let stores = self.stores()?.into_iter().filter(|it| place.is_within(&it.0) || it.0.is_within(place));
         stores.map(|(root, store)| Ok(Opened::open(root, store)?)).collect()
     }
@@ -198,12 +202,12 @@ impl Provenance {
 }
 
 /// The lock of a store, as checkpoints take it.
-fn lock(store: &DirFd) -> Result<std::fs::File, Failure> {
+fn lock(store: &DirFd) -> Result<std::fs::File, ProvenanceError> {
     let file = store.open_own(b"lock", OFlags::CREATE)?;
     let mut waited = Duration::ZERO;
     while !try_lock(&file)? {
         if waited >= PATIENCE {
-            return Err(Failure::Busy);
+            return Err(ProvenanceError::Busy);
         }
         std::thread::sleep(PAUSE);
         waited += PAUSE;
@@ -211,7 +215,7 @@ fn lock(store: &DirFd) -> Result<std::fs::File, Failure> {
     Ok(file)
 }
 
-fn relative(root: &AbsPath, path: &AbsPath) -> RelPath {
+fn relative(root: &AbsPath, path: &AbsPath) -> PathBytes {
     let below = path.as_path().strip_prefix(root.as_path()).unwrap_or(Path::new(""));
     below.as_os_str().as_bytes().into()
 }
@@ -226,12 +230,12 @@ impl Opened {
     }
 
     /// A place below the root; the root itself for one that the root lies in.
-    fn relative(&self, place: &AbsPath) -> RelPath {
+    fn relative(&self, place: &AbsPath) -> PathBytes {
         relative(&self.root, place)
     }
 
     /// What is unseen at or below a path, and what it lies in. Without `all` one of them is enough.
-    fn all_unseen(&self, of: &Provenance, path: &[u8], all: bool) -> Result<Vec<Unseen>, Failure> {
+    fn all_unseen(&self, of: &Provenance, path: &[u8], all: bool) -> Result<Vec<Unseen>, ProvenanceError> {
         let Some(root) = if_exists(DirFd::open_real(&self.root))? else { return Ok(Vec::new()) };
         let entries = &self.ledger.book.entries;
         let above: Vec<&[u8]> = ancestors(path).filter(|_| !path.is_empty()).collect();
@@ -258,9 +262,9 @@ impl Opened {
         &self,
         of: &Provenance,
         root: &DirFd,
-        (path, entry): (&RelPath, &Entry),
+        (path, entry): (&PathBytes, &UnseenEntry),
         with_lines: bool,
-    ) -> Result<Option<Unseen>, Failure> {
+    ) -> Result<Option<Unseen>, ProvenanceError> {
         let now = present(root, path)?;
         let mut entry = entry.clone();
         match (&now, entry.hash()) {
@@ -295,7 +299,7 @@ impl Opened {
         }))
     }
 
-    fn is_committed(&self, of: &Provenance, path: &RelPath, entry: &Entry) -> bool {
+    fn is_committed(&self, of: &Provenance, path: &PathBytes, entry: &UnseenEntry) -> bool {
         let Some(hash) = entry.hash().filter(|_| entry.era != 0) else { return false };
         let key = (self.root.clone(), entry.era, path.clone(), hash);
         let mut known = of.committed.lock().unwrap_or_else(PoisonError::into_inner);

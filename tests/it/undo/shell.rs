@@ -27,17 +27,19 @@ castor: session nobody-is-called-so was not found; `castor sessions list --all` 
 ",
     );
     let first = turn(&mut sandbox, "", &(write("a.txt", "two\n") + " + " + &write("new/b.txt", "b\n")));
-    assert!(first.contains("2 files +2 −1 (castor undo takes it back) · "), "{first}");
+    assert!(first.contains("2 files +2 −1; 2 not looked at: castor diff (castor undo takes it back) · "), "{first}");
     turn(&mut sandbox, "--resume latest ", &write("a.txt", "three\n"));
     check_shell(
         &mut sandbox,
         "
 $ castor diff
+a.txt: written by an agent, not looked at
 --- a/a.txt
 +++ b/a.txt
 @@ -1 +1 @@
 -one
 +three
+new/b.txt: written by an agent, not looked at
 --- /dev/null
 +++ b/new/b.txt
 @@ -0,0 +1 @@
@@ -47,11 +49,13 @@ Session $ID (go)
 Restored
   a.txt
 $ castor diff
+a.txt: written by an agent, not looked at
 --- a/a.txt
 +++ b/a.txt
 @@ -1 +1 @@
 -one
 +two
+new/b.txt: written by an agent, not looked at
 --- /dev/null
 +++ b/new/b.txt
 @@ -0,0 +1 @@

@@ -11,10 +11,8 @@ use serde_json::Value;
 
 use crate::{
     app::cli::{render::words::count, terminal_text::clean_line},
-    base::{
-        checkpoint::{ChangeKind, FileChange},
-        path::AbsPath,
-    },
+    base::{checkpoint::ChangeKind, path::AbsPath},
+    wire::acp::rewind::ListedFile,
     world::disk,
 };
 
@@ -57,7 +55,7 @@ pub struct CheckpointList {
 #[derive(Deserialize)]
 pub struct ListedCheckpoint {
     pub id: String,
-    pub files: Vec<FileChange>,
+    pub files: Vec<ListedFile>,
 }
 
 /// Changes so far.
@@ -100,14 +98,16 @@ fn checkpoint_ids(listing: &Value) -> BTreeSet<String> {
 /// `None`: nothing was changed since.
 fn count_changes(listing: &Value, known: &BTreeSet<String>, roots: &[PathBuf]) -> Option<CountedChanges> {
     let mut files: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
-    let mut dotted = BTreeSet::new();
+    let (mut dotted, mut unseen) = (BTreeSet::new(), BTreeSet::new());
     let listing = CheckpointList::deserialize(listing).ok()?;
     for it in listing.checkpoints.iter().filter(|it| !known.contains(&it.id)).flat_map(|it| &it.files) {
-        if it.change == ChangeKind::Added && is_dotted_at_top(&it.path, roots) {
-            dotted.insert(name(&it.path));
+        let change = &it.change;
+        if change.change == ChangeKind::Added && is_dotted_at_top(&change.path, roots) {
+            dotted.insert(name(&change.path));
         }
-        let (added, removed) = files.entry(&it.path).or_default();
-        (*added, *removed) = (*added + it.added, *removed + it.removed);
+        let (added, removed) = files.entry(&change.path).or_default();
+        (*added, *removed) = (*added + change.added, *removed + change.removed);
+        unseen.extend(it.unseen.then_some(&change.path));
     }
     if files.is_empty() {
         return None;
@@ -130,7 +130,11 @@ fn count_changes(listing: &Value, known: &BTreeSet<String>, roots: &[PathBuf]) -
         0 => format!(", new: {}", first_of(&dotted)),
         more => format!(", new: {} and {more} more names with a dot", first_of(&dotted)),
     };
-    Some(CountedChanges { words: format!("{what}{new} (castor undo takes it back)"), warning })
+    let unseen = match unseen.iter().filter(|it| is_file(it, &files)).count() {
+        0 => String::new(),
+        n => format!("; {n} not looked at: castor diff"),
+    };
+    Some(CountedChanges { words: format!("{what}{new}{unseen} (castor undo takes it back)"), warning })
 }
 
 /// Tools look for their settings there. What is quarantined is said already.

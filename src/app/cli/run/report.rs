@@ -283,7 +283,7 @@ impl RunReport {
         for it in checkpoints.into_iter().filter(|it| !self.known_checkpoints.contains(&it.id) && !it.files.is_empty())
         {
             res.checkpoints.push(it.id);
-            for it in it.files {
+            for it in it.files.into_iter().map(|it| it.change) {
                 res.added += it.added;
                 res.removed += it.removed;
                 match files.get_mut(&it.path) {

@@ -218,11 +218,20 @@ pub struct CommandLook {
     pub home: Option<AbsPath>,
     /// stdin is no terminal: it may hold more of what is asked.
     pub is_piped: bool,
+    /// stdout is a terminal.
+    pub is_terminal: bool,
 }
 
 impl Default for CommandLook {
     fn default() -> Self {
-        Self { width: DEFAULT_WIDTH, color: false, zone: TimeZone::UTC, home: None, is_piped: false }
+        Self {
+            width: DEFAULT_WIDTH,
+            color: false,
+            zone: TimeZone::UTC,
+            home: None,
+            is_piped: false,
+            is_terminal: false,
+        }
     }
 }
 
@@ -235,6 +244,7 @@ impl CommandLook {
             zone: TimeZone::system(),
             home: variable("HOME").and_then(AbsPath::new),
             is_piped: !io::stdin().is_terminal(),
+            is_terminal: io::stdout().is_terminal(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use super::{editor_client::EditorFs, effect_task::EffectTask};
+use super::{editor_client::EditorFs, effect_task::EffectTask, looks};
 use crate::{
     app::panics,
     base::{
@@ -16,12 +16,13 @@ use crate::{
         ids::{CallId, CheckpointId, SessionId},
         path::AbsPath,
     },
-    engine::step::Input,
+    engine::step::{CallHold, Input},
     world::{
         checkpoints::{
             self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, Retention, Sweep, forget_session,
         },
         disk::{self, DiskFs},
+        provenance::Unseen,
         store::SessionStore,
     },
 };
@@ -115,6 +116,41 @@ pub async fn changes(task: &EffectTask, id: CheckpointId, written: &[AbsPath]) -
     task.catch_panic(work).await.and_then(|it| it)
 }
 
+/// What a call changed. If a person saw its diff and allowed that alone, they looked at it.
+pub async fn end_call(task: &EffectTask, hold: CallHold, written: &[AbsPath]) -> Result<Changes, String> {
+    let res = changes(task, hold.id.clone(), written).await;
+    if hold.is_looked_at && res.is_ok() {
+        look_at_call(task, hold.id).await;
+    }
+    res
+}
+
+async fn look_at_call(task: &EffectTask, id: CheckpointId) {
+    let provenance = task.resources.files.provenance.clone();
+    let work = block(task, move |it, _| {
+        let diffs = it.diff(&[id]).map_err(|it| it.to_string())?;
+        looks::look_at_diffs(&provenance, &diffs).map_err(|it| it.to_string())
+    });
+    if let Err(why) = task.catch_panic(work).await.and_then(|it| it) {
+        tracing::warn!("an approved edit stays unseen: {why}");
+    }
+}
+
+/// The user says that they looked at what agents left in a place.
+pub async fn look(task: EffectTask, place: String) {
+    let (provenance, cwd) = (task.resources.files.provenance.clone(), task.resources.cwd.clone());
+    let work = move || {
+        let (found, list) = looks::find(&provenance, &cwd.join(place.trim()), &cwd)?;
+        if found.is_empty() {
+            return Ok("Nothing here was written by an agent and not looked at.".to_owned());
+        }
+        looks::look(&provenance, &found).map_err(|it| it.to_string())?;
+        Ok(format!("It counts as looked at, as it is now:\n{list}"))
+    };
+    let result = tokio::task::spawn_blocking(work).await.unwrap_or_else(|it| Err(it.to_string()));
+    task.send_answer(Input::Diffed { effect: task.id, result }).await;
+}
+
 pub async fn compare(task: EffectTask, id: CheckpointId) {
     let changes = changes(&task, id, &[]).await;
     task.send_answer(Input::Compared { effect: task.id, changes }).await;
@@ -185,15 +221,20 @@ async fn editor_buffers(task: &EffectTask, fs: Option<&EditorFs>, order: &Restor
 
 /// `paths`: of these only, and as they would be lost now.
 pub async fn diff(task: EffectTask, of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>>) {
-    let cwd = task.resources.cwd.clone();
+    let (cwd, provenance) = (task.resources.cwd.clone(), task.resources.files.provenance.clone());
     let work = async {
         let Some(paths) = paths else {
-            return block(&task, move |it, _| it.diff(&of).map(|it| unified_diff(&it, cwd.as_path()))).await;
+            let show = move |diffs: Vec<FileDiff>| {
+                let unseen = provenance.unseen().unwrap_or_default();
+                unified_diff(&diffs, cwd.as_path(), &unseen).text
+            };
+            return block(&task, move |it, _| it.diff(&of).map(show)).await;
         };
         let (id, on_conflict) = (CheckpointId::from("diff"), OnConflict::Restore);
         let order = RestoreOrder { id, undo: of, on_conflict, paths: Some(paths) };
         let buffers = editor_buffers(&task, task.editor().as_ref(), &order).await?;
-        block(&task, move |it, _| losses(it, &order, &buffers).map(|it| unified_diff(&it, cwd.as_path()))).await
+        block(&task, move |it, _| losses(it, &order, &buffers).map(|it| unified_diff(&it, cwd.as_path(), &[]).text))
+            .await
     };
     let result = task.catch_panic(work).await.and_then(|it| it);
     task.send_answer(Input::Diffed { effect: task.id, result }).await;
@@ -213,11 +254,21 @@ fn losses(checkpoints: &Checkpoints, order: &RestoreOrder, buffers: &Buffers) ->
     Ok(res)
 }
 
-/// As people read it; its beginning, where it is long.
-pub fn unified_diff(diffs: &[FileDiff], cwd: &Path) -> String {
+/// A diff as people read it; its beginning, where it is long.
+pub struct ShownDiff {
+    pub text: String,
+    /// How many of the files are in it to their end, from the first on.
+    pub n_whole: usize,
+}
+
+pub fn unified_diff(diffs: &[FileDiff], cwd: &Path, unseen: &[Unseen]) -> ShownDiff {
     let mut res = String::new();
-    for it in diffs {
+    for (n_whole, it) in diffs.iter().enumerate() {
         let path = it.path.strip_prefix(cwd).unwrap_or(&it.path).display().to_string();
+        let is_shown = it.before.is_some() || it.after.is_some() || it.too_long;
+        if is_shown && looks::is_marked(unseen, &it.path) {
+            res += &format!("{path}: {}\n", looks::MARK);
+        }
         let text = |bytes: &Option<Vec<u8>>| match bytes {
             None => Some(String::new()),
             Some(bytes) if bytes.contains(&0) => None,
@@ -234,10 +285,10 @@ pub fn unified_diff(diffs: &[FileDiff], cwd: &Path) -> String {
         }
         if res.len() > MAX_DIFF {
             let cut = crate::base::text::head(&res, MAX_DIFF).to_owned();
-            return format!("{cut}\n[and more]");
+            return ShownDiff { text: format!("{cut}\n[and more]"), n_whole };
         }
     }
-    res.trim_end().to_owned()
+    ShownDiff { text: res.trim_end().to_owned(), n_whole: diffs.len() }
 }
 
 impl EffectTask {

@@ -6,6 +6,7 @@ pub mod editor_client;
 pub mod effect_task;
 pub mod host_call;
 pub mod jobs;
+pub mod looks;
 pub mod metadata_order;
 pub mod pending_chores;
 mod queues;

@@ -108,6 +108,7 @@ impl Threads {
             Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(task, id)),
             Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(task, order)),
             Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
+            Effect::Look { place } => self.leaves.spawn(checkpoint_tasks::look(task, place)),
             Effect::RunHook(it) => self.run_hook(task, *it),
             Effect::ReadMemory => self.read_memory(task, memory::read),
             Effect::ChangeMemory(order) => self.change_memory(task, *order),
@@ -442,7 +443,7 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
     }
     traces::note_output(&span, &call, &output, whole);
     let changes = match hold {
-        Some(it) => Some(checkpoint_tasks::changes(&task, it.id, &written).await),
+        Some(it) => Some(checkpoint_tasks::end_call(&task, it, &written).await),
         None => None,
     };
     drop(span);

@@ -1,12 +1,12 @@
 //! Lines of agents, as tables.
 
-use super::super::lines::{Lines, after_agent, after_person, changed};
+use super::super::lines::{LineSet, after_agent, after_person, changed};
 
 const FN: &str = "fn a() {\n    let x = run('curl', one, two);\n    x.wait();\n}\n";
 
 #[track_caller]
 fn check(old: &str, own: &[u32], new: &str, want: &[u32]) {
-    let own: Lines = own.iter().copied().collect();
+    let own: LineSet = own.iter().copied().collect();
     let found = after_person(old.as_bytes(), &own, new.as_bytes()).unwrap();
     assert_eq!(found.into_iter().collect::<Vec<_>>(), want, "{old:?} -> {new:?}");
 }
@@ -68,7 +68,7 @@ fn what_an_agent_changes_is_its_own() {
     // What is gone leaves its place.
     assert_eq!((found("a\nguard\nb\n", "a\nb\n"), found("a\nguard\n", "a\n")), (vec![1], vec![0]));
     assert_eq!(found("a\n", "a\r\n"), [0]);
-    let own = Lines::from([0]);
+    let own = LineSet::from([0]);
     assert_eq!(after_agent(b"x\nb\n", &own, b"new\nx\nb\n").unwrap().into_iter().collect::<Vec<_>>(), [0, 1]);
     assert_eq!(changed(b"a\0", b"b"), None, "no text");
     assert_eq!(changed(b"a", &vec![b'x'; 600 << 10]), None, "too long");

@@ -3,16 +3,16 @@
 mod lines;
 
 use super::{
-    Author, Hash, State, Step,
+    ChangeAuthor, ContentHash, State, Step,
     book::{Book, Pages},
     filter::HashFilter,
 };
 use crate::world::disk::hash_of;
 
-fn apply(book: &mut Book, past: &mut HashFilter, author: Author, steps: &[(String, State<'_>, State<'_>)]) {
+fn apply(book: &mut Book, past: &mut HashFilter, author: ChangeAuthor, steps: &[(String, State<'_>, State<'_>)]) {
     let steps: Vec<Step> =
         steps.iter().map(|(path, old, new)| Step { path: path.as_bytes(), old: *old, new: *new }).collect();
-    Pages { book, past, contents: &|_: &Hash| None }.apply(author, &steps);
+    Pages { book, past, contents: &|_: &ContentHash| None }.apply(author, &steps);
 }
 
 fn paths(book: &Book) -> Vec<String> {
@@ -23,7 +23,7 @@ fn paths(book: &Book) -> Vec<String> {
 fn a_hundred_thousand_files_of_one_call_are_few_entries_and_none_is_forgotten() {
     let (mut book, mut past) = (Book::default(), HashFilter::default());
     let (session, call) = ("s".into(), "c".into());
-    let author = Author::Agent(&session, &call);
+    let author = ChangeAuthor::Agent(&session, &call);
     let mut steps = vec![("new".to_owned(), State::Absent, State::Dir)];
     let hash = |n: usize| hash_of(n.to_string().as_bytes());
     for n in 0..100_001 {
@@ -34,7 +34,12 @@ fn a_hundred_thousand_files_of_one_call_are_few_entries_and_none_is_forgotten() 
     assert_eq!(paths(&book), ["new", "old"]);
     // Whatever moves one of them out.
     for n in [0, 1, 50_000, 100_000] {
-        apply(&mut book, &mut past, Author::Person, &[(format!("moved{n}"), State::Absent, State::File(hash(n)))]);
+        apply(
+            &mut book,
+            &mut past,
+            ChangeAuthor::Person,
+            &[(format!("moved{n}"), State::Absent, State::File(hash(n)))],
+        );
     }
     assert_eq!(paths(&book), ["moved0", "moved1", "moved100000", "moved50000", "new", "old"]);
     let strangers = (200_000..210_000).filter(|it| past.has(&hash(*it))).count();
@@ -47,7 +52,7 @@ fn many_calls_become_folders_in_the_end() {
     for n in 0..10_000 {
         let (session, call) = ("s".into(), n.to_string().as_str().into());
         let step = (format!("d{}/{n}", n % 3), State::Absent, State::File(hash_of(n.to_string().as_bytes())));
-        apply(&mut book, &mut past, Author::Agent(&session, &call), &[step]);
+        apply(&mut book, &mut past, ChangeAuthor::Agent(&session, &call), &[step]);
     }
     let all = paths(&book);
     assert!(all.len() <= 4_096, "{}", all.len());

@@ -1,0 +1,180 @@
+//! What an agent wrote is unseen until a person looked: each way of looking, and what is none.
+
+use std::{
+    fs,
+    io::Read,
+    process::{Command, Stdio},
+};
+
+use crate::{
+    client::Sandbox,
+    repositories::git,
+    undo::{castor, run, turn, write},
+};
+
+/// What `castor looked` lists, which is nothing but asked where no terminal is.
+fn unseen(sandbox: &mut Sandbox) -> Vec<String> {
+    let told = castor(sandbox, "looked");
+    let lines = told.lines().filter_map(|it| it.strip_prefix("  ")).map(|it| it.split(", by ").next().unwrap());
+    lines.map(str::to_owned).collect()
+}
+
+/// `castor diff` with its stdout on a terminal.
+fn diff_on_a_terminal(sandbox: &mut Sandbox) -> String {
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let own = std::mem::replace(&mut sandbox.args, vec!["diff".into()]);
+    let mut child = sandbox.command().stdin(Stdio::null()).stdout(terminal.slave).spawn().unwrap();
+    sandbox.args = own;
+    let (mut master, mut shown) = (fs::File::from(terminal.master), Vec::new());
+    // The end of a terminal without a writer is an error.
+    _ = master.read_to_end(&mut shown);
+    assert!(child.wait().unwrap().success());
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+fn repository(sandbox: &Sandbox) {
+    let root = sandbox.workspace();
+    git(&root, &["init", "-q", "-b", "main"]);
+    for (key, value) in [("user.name", "a"), ("user.email", "a@example.org")] {
+        git(&root, &["config", key, value]);
+    }
+    git(&root, &["add", "-A"]);
+    git(&root, &["commit", "-qm", "one"]);
+}
+
+#[test]
+fn a_diff_is_a_look_where_a_person_can_read_it() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "one\n");
+    let told = turn(&mut sandbox, "", &write("a.txt", "one\ntwo\n"));
+    assert!(told.contains("1 file +1 −0; 1 not looked at: castor diff (castor undo takes it back)"), "{told}");
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+    let mark = "a.txt: written by an agent, not looked at";
+    assert!(castor(&mut sandbox, "diff").contains(mark));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"], "that went nowhere a person reads");
+    let shown = diff_on_a_terminal(&mut sandbox);
+    assert!(shown.contains(mark) && shown.contains("1 file counts as looked at now"), "{shown}");
+    assert_eq!(unseen(&mut sandbox), Vec::<String>::new());
+    assert!(!castor(&mut sandbox, "diff").contains(mark));
+    // What is written after it is unseen again.
+    turn(&mut sandbox, "--resume latest ", &write("a.txt", "one\ntwo\nthree\n"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+}
+
+/// The other session's diff does not have the lines of the first.
+#[test]
+fn a_diff_shows_no_more_than_it_shows() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    turn(&mut sandbox, "", &write("a.txt", "evil\n2\n3\n4\n5\n6\n7\n8\n9\n"));
+    turn(&mut sandbox, "", &write("a.txt", "evil\n2\n3\n4\n5\n6\n7\n8\nnine\n"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (2 line(s))"]);
+    diff_on_a_terminal(&mut sandbox);
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+}
+
+#[test]
+fn a_formatter_and_a_move_are_no_look_and_an_edit_is_one_of_its_lines() {
+    let mut sandbox = Sandbox::new();
+    turn(&mut sandbox, "", &write("a.js", "function a() {\n  run('x')\n  go('y')\n}\n"));
+    sandbox.write("ws/a.js", "function a() {\r\n    run(\"x\");\r\n    go(\"y\");\r\n}\r\n");
+    assert_eq!(unseen(&mut sandbox), ["a.js (4 line(s))"]);
+    fs::rename(sandbox.workspace().join("a.js"), sandbox.workspace().join("b.js")).unwrap();
+    turn(&mut sandbox, "", &run("touch now"));
+    assert_eq!(unseen(&mut sandbox), ["b.js (4 line(s))", "now (0 line(s))"]);
+    sandbox.write("ws/b.js", "function a() {\n    run(\"mine\");\n    go(\"y\");\n}\n");
+    assert_eq!(unseen(&mut sandbox), ["b.js (3 line(s))", "now (0 line(s))"]);
+}
+
+#[test]
+fn castor_looked_says_what_it_takes() {
+    let mut sandbox = Sandbox::new();
+    turn(&mut sandbox, "", &(write("a.txt", "one\n") + " + " + &write("sub/b.txt", "b\n")));
+    let told = castor(&mut sandbox, "looked");
+    assert!(told.contains("say which: castor looked PATH") && told.contains("[exit 42]"), "{told}");
+    let told = castor(&mut sandbox, "looked sub");
+    assert!(told.contains("  sub/b.txt (1 line(s)), by session $ID\nIt counts as looked at, as it is now."), "{told}");
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+    assert!(castor(&mut sandbox, "looked nowhere").contains("nowhere: "));
+    castor(&mut sandbox, "looked a.txt");
+    assert_eq!(castor(&mut sandbox, "looked"), "Nothing here was written by an agent and not looked at.\n");
+}
+
+/// With a sandbox castor's home is masked; without one its parents say where it comes from, whatever variables say.
+#[test]
+fn an_agent_cannot_look() {
+    for flags in ["", "--sandbox off "] {
+        let mut sandbox = Sandbox::new();
+        let own = format!("env -i HOME=\"$HOME\" CASTOR_HOME=\"$HOME/.castor\" '{}'", env!("CARGO_BIN_EXE_castor"));
+        let line = format!("echo evil > a.txt; {own} looked a.txt; script -qec \"{own} diff\" /dev/null; true");
+        turn(&mut sandbox, flags, &run(&line));
+        let again = format!("{own} looked a.txt; script -qec '{own} diff' /dev/null; true");
+        let told = turn(&mut sandbox, flags, &run(&again));
+        assert!(unseen(&mut sandbox).contains(&"a.txt (1 line(s))".to_owned()), "{flags}: {told}");
+    }
+}
+
+#[test]
+fn a_commit_is_a_look_if_a_person_writes_it() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "one\n");
+    repository(&sandbox);
+    let root = sandbox.workspace();
+    turn(&mut sandbox, "", &run("echo evil > a.txt && git commit -qam agents; echo left > b.txt"));
+    let both = ["a.txt (1 line(s))", "b.txt (1 line(s))"];
+    assert_eq!(unseen(&mut sandbox), both);
+    git(&root, &["commit", "-q", "--amend", "--allow-empty", "-m", "mine"]);
+    assert_eq!(unseen(&mut sandbox), both, "an amended commit of the agent's");
+    git(&root, &["checkout", "-qb", "side", "HEAD~1"]);
+    git(&root, &["commit", "-q", "--allow-empty", "-m", "side"]);
+    git(&root, &["checkout", "-q", "main"]);
+    git(&root, &["rebase", "-q", "side"]);
+    assert_eq!(unseen(&mut sandbox), both, "a rebased one");
+    git(&root, &["add", "b.txt"]);
+    git(&root, &["commit", "-qm", "mine"]);
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+    // As the next session has it, too.
+    turn(&mut sandbox, "", &run("true; echo c > c.txt"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))", "c.txt (1 line(s))"]);
+}
+
+/// A hook that commits by itself, as tools do.
+#[test]
+fn what_commits_by_itself_in_a_session_looks_at_nothing() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "one\n");
+    repository(&sandbox);
+    let hook =
+        r#"{"hooks":{"AfterTool":[{"hooks":[{"type":"command","command":"git add -A && git commit -qm auto"}]}]}}"#;
+    sandbox.write("home/.castor/settings.json", hook);
+    turn(&mut sandbox, "", &write("a.txt", "evil\n"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+    turn(&mut sandbox, "", &write("b.txt", "evil\n"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))", "b.txt (1 line(s))"]);
+}
+
+#[test]
+fn a_flood_is_a_folder_and_hides_nothing() {
+    let mut sandbox = Sandbox::new();
+    turn(&mut sandbox, "", &write("evil.txt", "evil\n"));
+    turn(&mut sandbox, "", &run("mkdir d && cd d && for i in $(seq 1200); do echo $i > $i; done"));
+    assert_eq!(unseen(&mut sandbox), ["d (a folder, as a whole)", "evil.txt (1 line(s))"]);
+    assert!(castor(&mut sandbox, "looked d/7").contains("d/7"));
+    assert_eq!(unseen(&mut sandbox), ["d (a folder, as a whole)", "evil.txt (1 line(s))"]);
+    castor(&mut sandbox, "looked d");
+    assert_eq!(unseen(&mut sandbox), ["evil.txt (1 line(s))"]);
+}
+
+#[test]
+fn built_folders_are_unseen_from_the_first_command_on() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/.gitignore", "node_modules\n");
+    sandbox.write("ws/node_modules/x/cli.js", "1\n");
+    repository(&sandbox);
+    turn(&mut sandbox, "", &write("a.txt", "one\n"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+    turn(&mut sandbox, "", &run("echo 2 > node_modules/x/cli.js"));
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))", "node_modules (a folder, as a whole)"]);
+    _ = Command::new("rm").arg("-rf").arg(sandbox.workspace().join("node_modules")).status().unwrap();
+    assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+}
