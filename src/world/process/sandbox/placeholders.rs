@@ -45,8 +45,6 @@ pub struct Placeholders {
     pub(super) online: Option<Online>,
     quarantine: Arc<Quarantine>,
     heads: Vec<GitHead>,
-    /// Repositories in which commands change nothing that git obeys.
-    guarded: Vec<PathBuf>,
     tmp: Option<PathBuf>,
     /// Where it is written down what stands.
     records: PathBuf,
@@ -124,8 +122,7 @@ impl Placeholders {
 
     /// A repository whose configuration is protected, and its head.
     pub(super) fn add_guarded(&mut self, git: &Path) {
-        self.guarded.push(git.to_owned());
-        self.heads.extend(GitHead::of(git));
+        self.heads.push(GitHead::of(git));
     }
 
     /// `before`: what lies in the folders that may be written. `absent`: what git would obey and is not there.
@@ -134,7 +131,7 @@ impl Placeholders {
         self.folder = None;
         let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         let heads = std::mem::take(&mut self.heads);
-        let before = before.with_guarded(&self.guarded).with(standing, absent, heads, open);
+        let before = before.with(standing, absent, heads, open);
         self.quarantine = before.with_record(&self.records).watched();
     }
 

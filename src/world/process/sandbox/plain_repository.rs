@@ -103,7 +103,7 @@ pub(super) fn obeyed_hash(place: &Path) -> String {
     let paths = names.map(|it| place.join(it)).chain([place.to_owned()]);
     let texts = paths.map(|it| (text_of(&it).unwrap_or_default(), it));
     let texts =
-        texts.filter(|(text, path)| !text.is_empty() && !(path.ends_with("commondir") && is_own_commondir(text)));
+        texts.filter(|(text, path)| !text.is_empty() && (!path.ends_with("commondir") || !is_own_commondir(text)));
     disk::hash(texts.map(|(text, path)| format!("{}\0{text}\0", path.display())).collect::<String>().as_bytes())
 }
 

@@ -102,12 +102,9 @@ impl Quarantine {
         heads: Vec<GitHead>,
         open: &[PathBuf],
     ) -> Self {
-        Self { standing, absent, heads, open: open.to_owned(), ..self }
-    }
-
-    /// The same, where other repositories than these may be written.
-    pub(super) fn with_guarded(self, guarded: &[PathBuf]) -> Self {
-        Self { repositories: self.repositories.with_guarded(guarded), ..self }
+        let guarded: Vec<_> = heads.iter().map(|it| it.git.clone()).collect();
+        let repositories = self.repositories.with_guarded(&guarded);
+        Self { standing, absent, heads, repositories, open: open.to_owned(), ..self }
     }
 
     /// The same, where what a commit from before has is not new.
@@ -308,11 +305,12 @@ fn is_taken(path: &Path, number: (u64, u64)) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_placeholder(path)
 }
 
-/// By which git knows a repository: without it, it looks for one elsewhere.
+/// A repository whose configuration is protected, and by which git knows it: without that, it looks for one elsewhere.
 #[derive(Debug)]
 pub(super) struct GitHead {
     git: PathBuf,
-    text: Vec<u8>,
+    /// `None`: there is none that git would take.
+    text: Option<Vec<u8>>,
 }
 
 const HEAD: &str = "HEAD";
@@ -320,15 +318,14 @@ const HEAD: &str = "HEAD";
 const MAX_HEAD: u64 = 4096;
 
 impl GitHead {
-    /// `None`: there is none that git would take.
-    pub(super) fn of(git: &Path) -> Option<Self> {
-        let text = read_head(&open_folder(git).ok()?)?;
-        Some(Self { git: git.to_owned(), text })
+    pub(super) fn of(git: &Path) -> Self {
+        let text = open_folder(git).ok().and_then(|it| read_head(&it));
+        Self { git: git.to_owned(), text }
     }
 
     /// Writes it anew where it is gone, or is something else.
     fn restore(&self) -> bool {
-        let Ok(folder) = open_folder(&self.git) else { return false };
+        let (Ok(folder), Some(text)) = (open_folder(&self.git), &self.text) else { return false };
         if read_head(&folder).is_some() {
             return false;
         }
@@ -337,7 +334,7 @@ impl GitHead {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let written = openat(&folder, HEAD, flags, Mode::from_bits_truncate(0o666))
             .map_err(io::Error::from)
-            .and_then(|it| fs::File::from(it).write_all(&self.text));
+            .and_then(|it| fs::File::from(it).write_all(text));
         let said = |it: &io::Error| tracing::warn!("{} is gone and cannot be restored: {it}", self.git.display());
         written.inspect_err(said).is_ok()
     }

@@ -191,7 +191,6 @@ impl Watches {
                 folders.push(path);
             }
         }
-        drop(reader);
         self.adopt_all(folders, &mut places);
         places
     }
