@@ -21,7 +21,7 @@ pub fn from_path(path: &Path) -> String {
 }
 
 /// What people and models read in place of a URI: of a file its path, with the place within it behind, else the URI.
-pub fn shown(uri: &str) -> Cow<'_, str> {
+pub fn describe_uri(uri: &str) -> Cow<'_, str> {
     let Some((url, path)) = parse(uri).and_then(|it| it.to_file_path().ok().map(|path| (it, path))) else {
         return uri.into();
     };
@@ -47,7 +47,7 @@ fn decode(text: &str) -> Cow<'_, str> {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{from_path, shown, to_path};
+    use super::{describe_uri, from_path, to_path};
 
     #[test]
     fn uris_name_paths() {
@@ -102,7 +102,7 @@ mod tests {
             ("zed:///agent/thread/1", "zed:///agent/thread/1"),
             ("mem:1 2", "mem:1 2"),
         ] {
-            assert_eq!(shown(uri), expected);
+            assert_eq!(describe_uri(uri), expected);
         }
     }
 }

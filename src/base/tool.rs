@@ -261,6 +261,9 @@ pub struct Preview {
     pub base: Option<BaseHash>,
 }
 
+/// Files as the model last saw them: where each really is, and its hash then.
+pub type SeenFiles = Vec<(AbsPath, BaseHash)>;
+
 /// SHA-256 of a file's real path and content; `None` inside: there was no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseHash(pub Option<[u8; 32]>);

@@ -1,6 +1,6 @@
 //! The tools that a model is told of: a list that requests share.
 
-use std::{collections::BTreeSet, ops::Deref, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, ops::Deref, sync::Arc};
 
 use bytes::Bytes;
 
@@ -55,7 +55,17 @@ impl ToolOffer {
         if !self.iter().any(is_left_out) {
             return self.clone();
         }
-        self.0.edited_by.get(tool, |_| self.iter().filter(|it| !is_left_out(it)).cloned().collect())
+        let patch = self.iter().find(|it| it.traits.is_patch && tool == EditTool::ApplyPatch).map(|it| &*it.name);
+        let told = |it: &ToolSpec| ToolSpec { description: name_edit_tool(it, patch), ..it.clone() };
+        self.0.edited_by.get(tool, |_| self.iter().filter(|it| !is_left_out(it)).map(told).collect())
+    }
+}
+
+/// The tool that writes whole files leads to the one for small changes, by the name that its model knows.
+fn name_edit_tool(it: &ToolSpec, patch: Option<&str>) -> Cow<'static, str> {
+    match patch.filter(|_| it.traits.overwrites) {
+        Some(patch) => it.description.replace(REPLACE, patch).into(),
+        None => it.description.clone(),
     }
 }
 
@@ -104,15 +114,22 @@ mod tests {
             let spec = |name: &&'static str| ToolSpec {
                 name: (*name).into(),
                 title: "".into(),
-                description: "".into(),
+                description: "Use replace for less.".into(),
                 kind: ToolKind::Edit,
-                traits: ToolTraits { is_patch: *name == "apply_patch", ..ToolTraits::EDITS },
+                traits: ToolTraits {
+                    is_patch: *name == "apply_patch",
+                    overwrites: *name == "write_file",
+                    ..ToolTraits::EDITS
+                },
                 parameters: json!({}).into(),
             };
             names.iter().map(spec).collect()
         };
         let check = |names: &[&'static str], tool: EditTool, expected: &[&str]| {
             let got = offer(names).for_edits(tool);
+            let edits = got.iter().find(|it| it.traits.is_patch || it.name == "replace").map(|it| &*it.name);
+            let writes = got.iter().find(|it| it.traits.overwrites);
+            assert!(writes.is_none_or(|it| it.description == format!("Use {} for less.", edits.unwrap_or_default())));
             assert_eq!(got.iter().map(|it| &*it.name).collect::<Vec<_>>(), expected, "{names:?} {tool:?}");
         };
         let all = ["apply_patch", "replace", "write_file"];

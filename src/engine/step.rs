@@ -41,7 +41,7 @@ use crate::base::{
     state::{StateDelta, StateMap, StateOrder},
     terminal::CommandReport,
     terminal::Screen,
-    tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
+    tool::{BaseHash, Preview, SeenFiles, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     trust::TrustChoice,
 };
 
@@ -343,9 +343,9 @@ pub enum Effect {
     Check(Box<Check>),
     /// The same by the client's own policy.
     CheckByClient(Box<ClientCheck>),
-    /// Answered by `Previewed`. `places`: the targets of the decision; the tool touches no others. `seen`: the file's
-    /// hash as the model last saw it, where the call writes the whole file.
-    Preview { call: ToolCall, places: Arc<[TargetPath]>, seen: Option<BaseHash> },
+    /// Answered by `Previewed`. `places`: the targets of the decision; the tool touches no others. `seen`: files
+    /// as the model last saw them, where the call may write whole ones.
+    Preview { call: ToolCall, places: Arc<[TargetPath]>, seen: SeenFiles },
     /// Answered by `TerminalAttached`, `OutputPrinted` and one `RunEnded`. `durable`: not before the log is on disk.
     /// `sandbox_grant`: what the user allows beyond the sandbox. A call that starts a sub-agent is answered by
     /// `ChildEvent`s before its `RunEnded`.
@@ -353,7 +353,7 @@ pub enum Effect {
         call: ToolCall,
         places: Arc<[TargetPath]>,
         base: Option<BaseHash>,
-        seen: Option<BaseHash>,
+        seen: SeenFiles,
         durable: bool,
         sandbox_grant: SandboxGrant,
         /// What it changes is told with its end.

@@ -130,7 +130,7 @@ impl Http {
         if error.is_builder() {
             return Failure::new(FailureKind::Auth, format!("The request could not be built: {cause}."));
         }
-        let proxy = self.link.proxies.shown_proxy(url);
+        let proxy = self.link.proxies.describe_proxy(url);
         let way = proxy.as_ref().map(|it| format!(" through the proxy {it}")).unwrap_or_default();
         let text = match error.is_connect() {
             true => format!("Could not connect to {host}{way}: {cause}. {}", connect_hint(&cause, proxy.is_some())),

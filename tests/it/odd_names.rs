@@ -144,3 +144,19 @@ fn a_parted_hard_link_is_said() {
     talk.client.end().unwrap();
     assert_eq!([read(&sandbox, b"a.txt"), read(&sandbox, b"b.txt")].map(Option::unwrap), ["three\n", "one\n"]);
 }
+
+/// The folder of a session may have such a name itself.
+#[test]
+fn castor_run_works_in_a_folder_with_an_odd_name() {
+    let mut sandbox = Sandbox::new();
+    let call = r#"call write_file {"file_path":"made.txt","content":"here\n"} + call run_shell_command {"command":"cat made.txt > copy.txt"}"#;
+    let script: String = [call, "text \"Done.\""].iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &script);
+    sandbox.args = ["run", "--no-stdin", "--approval-mode", "yolo", "go", "--fake-responses"].map(Into::into).to_vec();
+    sandbox.args.push(script.into());
+    let folder = sandbox.workspace().join(OsStr::from_bytes(b"od\xffd"));
+    fs::create_dir(&folder).unwrap();
+    let out = sandbox.command().current_dir(&folder).output().unwrap();
+    assert_eq!((out.status.code(), &*out.stdout), (Some(0), &b"Done.\n"[..]), "{out:?}");
+    assert_eq!(fs::read_to_string(folder.join("copy.txt")).unwrap(), "here\n");
+}

@@ -299,6 +299,10 @@ fn models_are_listed_only_on_request() {
     assert_eq!(server.asked().len(), 1, "no session asks for a list");
     let (_, updates) = prompt(&mut client, opened["sessionId"].as_str().unwrap());
     assert!(updates.iter().any(|it| it.to_string().contains(r#""size":5000"#)), "{updates:?}");
+
+    // The server has nothing more to say.
+    let said = String::from_utf8(castor(&sandbox, &["models", "local"]).stderr).unwrap();
+    assert!(said.contains("local: editors offer the list that castor kept before, of 20"), "{said}");
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn table() -> String {
     let row = |id: &str, more: &str| format!("[[model]]\nid = \"{id}\"\nfamily = \"f\"\nsource = \"x\"\n{more}\n");
     let ends = |on: Date| format!("retires = \"{on}\"\nsuccessor = \"new\"");
     let alias = "[[alias]]\nname = \"small\"\nmodel = \"soon\"\n[[alias]]\nname = \"auto-old\"\nmodel = \"new\"\nwas = [\"gone\"]\n";
-    let rows = [row("new", ""), row("soon", &ends(in_days(9))), row("gone", &ends(in_days(-9)))].concat();
+    let rows =
+        [row("new", "confirmed = false"), row("soon", &ends(in_days(9))), row("gone", &ends(in_days(-9)))].concat();
     format!("date = \"{}\"\ndefault = \"new\"\noffered = [\"new\"]\n{alias}[family.f]\n{rows}", today())
 }
 
@@ -142,6 +143,8 @@ fn castor_models_says_the_age_of_what_it_knows() {
     let it = bed.castor(&["models", "gemini"]);
     let (out, err) = (String::from_utf8_lossy(&it.stdout), String::from_utf8_lossy(&it.stderr));
     assert!(out.contains(&format!("until {}, then new", in_days(-9))), "{out}");
+    assert!(out.lines().any(|it| it.starts_with("new ") && it.ends_with("  unconfirmed")), "{out}");
+    assert!(err.contains("no page of a maker confirms new."), "{err}");
     assert!(err.contains(&format!("3 rows of models, of {}", today())) && err.contains("models.toml"), "{err}");
     let it = bed.castor(&["models", "gemini", "--json"]);
     let json: Value = serde_json::from_slice(&it.stdout).unwrap();

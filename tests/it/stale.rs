@@ -125,6 +125,33 @@ fn write_fails_when_the_file_changed_since_the_read() {
     assert_eq!(now.as_deref(), Some("ours\ntheirs\n"));
 }
 
+/// A patch that adds a file over one, or moves one over it, writes it as a whole; hunks look for their lines.
+#[test]
+fn a_patch_over_a_file_that_changed_since_the_read_fails() {
+    let patch = |text: &str| {
+        format!("call apply_patch {}", json!({ "input": format!("*** Begin Patch\n{text}*** End Patch\n") }))
+    };
+    let add = patch("*** Add File: a.txt\n+ours\n");
+    let moved = patch("*** Add File: b.txt\n+ours\n*** Update File: b.txt\n*** Move to: a.txt\n");
+    let hunk = patch("*** Update File: a.txt\n@@\n-one\n+ours\n");
+    let theirs = |it: &Sandbox| _ = it.write(FILE, "one\ntheirs\n");
+    for second in [&add, &moved] {
+        let (told, now) = written_later(&[READ], theirs, &[second.as_str()]);
+        assert!(told.contains("failed") && told.contains("changed since it was read"), "{second}: {told}");
+        assert_eq!(now.as_deref(), Some("one\ntheirs\n"));
+        let (told, now) = written_later(&[READ], |_| (), &[second.as_str()]);
+        assert!(told.contains("completed"), "{second}: {told}");
+        assert_eq!(now.as_deref(), Some("ours\n"));
+    }
+    let (told, now) = written_later(&[READ], theirs, &[hunk.as_str()]);
+    assert!(told.contains("completed"), "{told}");
+    assert_eq!(now.as_deref(), Some("ours\ntheirs\n"));
+    let others = |it: &Sandbox| _ = it.write(FILE, "theirs\n");
+    let (told, now) = written_later(&[READ], others, &[hunk.as_str()]);
+    assert!(told.contains("failed"), "{told}");
+    assert_eq!(now.as_deref(), Some("theirs\n"));
+}
+
 #[test]
 fn write_succeeds_without_a_stale_read() {
     let nobody = |_: &Sandbox| ();

@@ -38,6 +38,7 @@ use crate::{
         path::AbsPath,
     },
     engine::routing::prices::Prices,
+    wire::acp::session::iso_time,
     world::{
         http::Http,
         models::{listing::ListedModel, remote::Remote},
@@ -158,6 +159,7 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStrea
             return Ok(EXIT_FAILED);
         }
     };
+    let kept = home.as_ref().and_then(|it| Some((Catalog::read(it), Catalog::kept_ms(it)?)));
     save_listing(env, &found, streams);
     let refused = home.as_ref().map(|it| RefusedParameters::read(it, unix_ms())).unwrap_or_default();
     let known = ModelKnowledge { models: &ground.models, prices: &settings.models.prices, home };
@@ -171,6 +173,10 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStrea
     }
     for (name, failure) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().err()?))) {
         _ = writeln!(streams.err, "{name}: {}", failure.message);
+        if let Some((_, at)) = kept.as_ref().filter(|(lists, _)| !args.json && lists.has_list(name)) {
+            let day = iso_time(*at).split('T').next().unwrap_or_default().to_owned();
+            _ = writeln!(streams.err, "{name}: editors offer the list that castor kept before, of {day} or older");
+        }
     }
     Ok(exit_code(&found))
 }
@@ -221,6 +227,11 @@ impl ModelKnowledge<'_> {
         row.life.retires.map(|_| &row.life)
     }
 
+    /// Whether no page of a maker confirms what castor knows of a model.
+    fn is_unconfirmed(&self, model: &str) -> bool {
+        self.models.row(model).is_some_and(|it| !it.source.confirmed)
+    }
+
     fn output(&self) -> KnownModels {
         let unconfirmed = self.models.rows.iter().filter(|it| !it.source.confirmed);
         KnownModels {
@@ -239,8 +250,11 @@ impl ModelKnowledge<'_> {
     fn in_words(&self) -> String {
         let KnownModels { date, file, rows, unconfirmed } = self.output();
         let from = file.unwrap_or_else(|| "brought along".to_owned());
-        let why = format!("{} of them unconfirmed, which `--json` names", unconfirmed.len());
-        format!("castor itself knows {rows} rows of models, of {date} ({from}), {why}.")
+        let names = match &unconfirmed[..] {
+            [] => String::new(),
+            all => format!("; no page of a maker confirms {}", all.join(", ")),
+        };
+        format!("castor itself knows {rows} rows of models, of {date} ({from}){names}.")
     }
 }
 
@@ -253,7 +267,8 @@ fn as_text(found: &[ListedModels], known: &ModelKnowledge<'_>) -> String {
             let then = it.successor.as_deref().map(|it| format!(", then {it}")).unwrap_or_default();
             Some(format!("  until {}{then}", it.retires?))
         });
-        format!("{id:<40}{name}{window}{}\n", end.unwrap_or_default())
+        let mark = if known.is_unconfirmed(&id) { "  unconfirmed" } else { "" };
+        format!("{id:<40}{name}{window}{}{mark}\n", end.unwrap_or_default())
     };
     let listed = found.iter().filter_map(|(name, it)| Some((name, it.as_ref().ok()?)));
     listed.flat_map(|(name, it)| it.iter().map(move |it| line(name, it))).collect()

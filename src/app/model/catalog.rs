@@ -58,6 +58,16 @@ impl Catalog {
         self.0.insert(provider.to_owned(), models.into_iter().map(Row::from).collect());
     }
 
+    /// Whether a list of this provider is kept.
+    pub fn has_list(&self, provider: &str) -> bool {
+        !self.of(provider).is_empty()
+    }
+
+    /// When a list was kept last, in milliseconds of Unix time.
+    pub fn kept_ms(home: &AbsPath) -> Option<u64> {
+        disk::metadata(&file(home)).ok().map(|it| it.modified_ms)
+    }
+
     fn of(&self, provider: &str) -> &[Row] {
         self.0.get(provider).map(Vec::as_slice).unwrap_or_default()
     }

@@ -77,7 +77,7 @@ fn castor_leads_to_models_that_are_served_today() {
 }
 
 #[test]
-fn what_castor_leads_to_is_served_on_the_files_own_date() {
+fn successors_are_served_on_the_tables_own_date() {
     let table = |default: &str, more: &str| {
         let rows =
             "[[model]]\nid = \"a\"\nfamily = \"f\"\nretires = \"2026-12-01\"\n[[model]]\nid = \"b\"\nfamily = \"f\"";

@@ -82,31 +82,17 @@ pub struct SentParts<'a> {
     pub media: &'a [MediaKind],
 }
 
-/// Words of a refusal that is about what was sent, and not about who sent it.
+/// Words of a refusal that is about what was sent, and not about who sent it, beside [`UNKNOWN`].
 const REFUSES: &[&str] = &[
     "unsupported",
-    "unavailable",
-    "not support",
-    "n't support",
-    "unknown",
-    "unrecogni",
-    "unexpected",
-    "not permitted",
     "forbidden",
-    "extra fields",
     "extra inputs",
-    "not allowed",
     "cannot ",
-    "deprecated",
-    "no longer",
-    "only the default",
     "only support",
     "incompatible",
     "not compatible",
     "can't be",
     "may not be",
-    "not available",
-    "not enabled",
     "not valid",
     "invalid",
     "must be",
@@ -114,11 +100,6 @@ const REFUSES: &[&str] = &[
     "should be",
     "out of range",
     "not accept",
-    "no field",
-    "additional properties",
-    "no endpoints found",
-    "not implemented",
-    "must be verified",
     "exceed",
     "too large",
     "greater than",
@@ -127,7 +108,7 @@ const REFUSES: &[&str] = &[
     "is required to be",
     "> ",
 ];
-/// Of these, what no other value would change.
+/// Words of a refusal that no other value would change.
 const UNKNOWN: &[&str] = &[
     "unsupported parameter",
     "unavailable",
@@ -220,11 +201,11 @@ pub fn read_refusal(failure: &Failure, sent: SentParts<'_>) -> Option<RefusedPar
                     it @ Some(_) => it,
                     None => match parameter_at(param) {
                         Some(it) => Some(refused_parameter(it, &message)),
-                        None => named_tool(&failure.message, sent.tools).or_else(media),
+                        None => find_tool_by_name(&failure.message, sent.tools).or_else(media),
                     },
                 },
                 None => read_tool(&message, sent.tools)
-                    .or_else(|| named_tool(&failure.message, sent.tools))
+                    .or_else(|| find_tool_by_name(&failure.message, sent.tools))
                     .or_else(media)
                     .or_else(|| read_parameter(&failure.message)),
             }
@@ -264,7 +245,7 @@ fn index_behind<'t>(text: &'t str, list: &str) -> Option<(usize, &'t str)> {
 }
 
 /// A tool by its name: in quotes, or where the message speaks of tools and the name is no common word.
-fn named_tool(message: &str, tools: &[&str]) -> Option<RefusedPart> {
+fn find_tool_by_name(message: &str, tools: &[&str]) -> Option<RefusedPart> {
     let lower = message.to_lowercase();
     if tools.len() < 2 || !has(&lower, &["function", "tool", "schema"]) {
         return None;
@@ -282,6 +263,11 @@ fn named_tool(message: &str, tools: &[&str]) -> Option<RefusedPart> {
     found.map(|(index, _)| RefusedPart::Tool(index))
 }
 
+/// Whether a refusal is about what was sent.
+fn is_about_parts(message: &str) -> bool {
+    has(message, UNKNOWN) || has(message, REFUSES)
+}
+
 fn read_media(message: &str, media: &[MediaKind]) -> Option<RefusedPart> {
     let (_, kind) = MediaKind::WORDS.iter().find(|(word, kind)| message.contains(word) && media.contains(kind))?;
     let which = match () {
@@ -295,7 +281,7 @@ fn read_media(message: &str, media: &[MediaKind]) -> Option<RefusedPart> {
 
 fn read_parameter(message: &str) -> Option<RefusedPart> {
     let lower = message.to_lowercase();
-    if !has(&lower, REFUSES) {
+    if !is_about_parts(&lower) {
         return None;
     }
     if let Some((_, it)) = PHRASES.iter().find(|(phrase, _)| lower.contains(phrase)) {

@@ -35,7 +35,7 @@ impl Call {
         if !self.has_preview(cx.tools) {
             return self.ask_approval(cx, grant, plan::plan_reason(&self.call), None);
         }
-        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(cx.step));
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_files(cx.step));
         let effect = cx.step.start_effect(Effect::Preview { call, places, seen });
         self.state = CallState::Previewing { effect, grant };
     }

@@ -21,7 +21,8 @@ use crate::{
         state::StateDelta,
         text,
         tool::{
-            BaseHash, PolicyClass, TailCall, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolTraits,
+            BaseHash, PolicyClass, SeenFiles, TailCall, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput,
+            ToolTraits,
         },
     },
     engine::{
@@ -383,10 +384,12 @@ impl Call {
         self.allow();
     }
 
-    /// What the model knows of the file that it writes as a whole: what came in between would be lost.
-    pub(super) fn seen_hash(&self, step: &Step<'_>) -> Option<BaseHash> {
-        let place = self.places.first().filter(|_| self.traits.overwrites)?;
-        BaseHash::from_hex(step.record.seen_hash(&place.real)?)
+    /// What the model knows of files that it may write as a whole: what came in between would be lost.
+    pub(super) fn seen_files(&self, step: &Step<'_>) -> SeenFiles {
+        let writes_whole = self.traits.overwrites || self.traits.is_patch;
+        let places = self.places.iter().filter(|_| writes_whole).map(|it| &it.real);
+        let seen = |real: &AbsPath| Some((real.clone(), BaseHash::from_hex(step.record.seen_hash(real)?)?));
+        places.filter_map(seen).collect()
     }
 
     /// The model is told with the result; the same thing once.

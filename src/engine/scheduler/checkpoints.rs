@@ -75,7 +75,7 @@ impl Call {
         let leave = policy::sandbox_grant(&self.call, &cx.step.record.active_grants(&cx.tools.folder_grants))
             .union(&self.sandbox_grant);
         self.has_run = true;
-        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(cx.step));
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_files(cx.step));
         let effect =
             cx.step.start_effect(Effect::Run { call, places, base, seen, durable, sandbox_grant: leave, hold, host });
         self.state = CallState::Running { effect };

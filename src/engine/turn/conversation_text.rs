@@ -49,7 +49,7 @@ fn line(role: Role, part: &TurnPart, results: &BTreeSet<&CallId>) -> Option<Stri
         TurnPart::Content(Part::Thought { .. }) => return None,
         TurnPart::Content(Part::Media { mime, .. }) => (speaker.to_owned(), format!("({mime})")),
         TurnPart::Content(Part::Reference { uri, text, .. }) => {
-            let place = file_uri::shown(uri);
+            let place = file_uri::describe_uri(uri);
             let said = text.as_ref().map_or_else(|| place.to_string(), |it| format!("{place}\n{it}"));
             (speaker.to_owned(), said)
         }

@@ -6,8 +6,8 @@ use agent_client_protocol_schema::v1::{
     self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
     ForkSessionResponse, HttpHeader, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
     LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
-    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionInfoUpdate, SessionMode, SessionModeState,
-    SetSessionModeRequest, StopReason, SystemPrompt,
+    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
+    StopReason, SystemPrompt,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -343,11 +343,6 @@ pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSe
             .meta(list_meta(it))
     };
     ListSessionsResponse::new(sessions.iter().map(info).collect()).next_cursor(next)
-}
-
-/// A title as the client shows it; `None`: there is none any more.
-pub(super) fn title_info(title: Option<&str>) -> SessionInfoUpdate {
-    SessionInfoUpdate::new().title(title.map(|it| show_line(it).into_owned()))
 }
 
 fn list_meta(it: &ListedSession) -> Option<Map<String, Value>> {

@@ -1,13 +1,13 @@
 //! ACP methods about sessions that need not be open: set_title, archive, unarchive and status; all are unstable.
 
 use agent_client_protocol_schema::v1::{
-    ArchiveSessionRequest, SessionStatus, SessionStatusRequest, SessionStatusResponse, SetSessionTitleRequest,
-    SetSessionTitleResponse, UnarchiveSessionRequest,
+    ArchiveSessionRequest, SessionInfoUpdate, SessionStatus, SessionStatusRequest, SessionStatusResponse,
+    SetSessionTitleRequest, SetSessionTitleResponse, UnarchiveSessionRequest,
 };
 use serde_json::value::RawValue;
 
 use super::session::session_id;
-use crate::base::{ids::SessionId, text};
+use crate::base::{ids::SessionId, shown_text::show_line, text};
 
 /// Longest title, in characters; the rest is cut off.
 const MAX_TITLE: usize = 200;
@@ -17,6 +17,11 @@ pub struct TitleParams {
     pub session: SessionId,
     /// One line that is not empty.
     pub title: String,
+}
+
+/// A title as the client shows it; `None`: there is none any more.
+pub(super) fn title_info(title: Option<&str>) -> SessionInfoUpdate {
+    SessionInfoUpdate::new().title(title.map(|it| show_line(it).into_owned()))
 }
 
 /// Reads session/set_title.

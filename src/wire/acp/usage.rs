@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::{Cost, SessionUpdate, UsageUpdate};
 
-use super::{session::title_info, updates::SessionView};
+use super::{session_metadata::title_info, updates::SessionView};
 use crate::base::{event::EventKind, model::Purpose, money::Money};
 
 impl SessionView {

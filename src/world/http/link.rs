@@ -115,7 +115,7 @@ impl Proxies {
     }
 
     /// The proxy through which `url` is asked: host and port, as an address may hold a password.
-    pub(super) fn shown_proxy(&self, url: &Url) -> Option<String> {
+    pub(super) fn describe_proxy(&self, url: &Url) -> Option<String> {
         let rules = Matcher::builder().no(self.direct_hosts());
         let rules = self.http.iter().fold(rules, |rules, it| rules.http(it.clone()));
         let rules = self.https.iter().fold(rules, |rules, it| rules.https(it.clone()));
@@ -210,7 +210,7 @@ mod tests {
             (proxies(None, Some("socks5h://u:canary@proxy.corp:1080")), "https://a.b/", Some("proxy.corp:1080")),
             (Proxies::default(), "https://models.example.com/v1", None),
         ] {
-            assert_eq!(proxies.shown_proxy(&url.parse().unwrap()).as_deref(), want, "{url}");
+            assert_eq!(proxies.describe_proxy(&url.parse().unwrap()).as_deref(), want, "{url}");
         }
     }
 

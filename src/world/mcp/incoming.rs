@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_handshake_needs_not_may_be_missing() {
+    fn a_handshake_may_lack_optional_members() {
         let line = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","serverInfo":{"name":"s"}}}"#;
         let got = IncomingReader::default().read(line).pop().unwrap();
         let JsonRpcMessage::Response(it) = got else { panic!("{got:?}") };

@@ -137,7 +137,9 @@ impl Walk<'_> {
                 "required" => self.required(&schema),
                 name if SINGLE.contains(&name) => self.single(name, it, depth),
                 name if LISTS.contains(&name) => self.list(it, depth),
-                name if NAMED.contains(&name) => it.as_object().map(|it| Value::Object(self.named(it, depth))),
+                name if NAMED.contains(&name) => {
+                    it.as_object().map(|it| Value::Object(self.legalize_members(it, depth)))
+                }
                 name => keywords::plain(name, it),
             };
             res.extend(legal.map(|it| (name.clone(), it)));
@@ -169,7 +171,7 @@ impl Walk<'_> {
         (!legal.is_empty()).then_some(legal.into())
     }
 
-    fn named(&mut self, schemas: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+    fn legalize_members(&mut self, schemas: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         schemas.iter().map(|(name, it)| (name.clone(), self.schema(it, depth + 1))).collect()
     }
 

@@ -85,7 +85,7 @@ fn content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part, referenced: &mut
         }
         Part::Media { .. } => out.extend(blob(part).map(MessagePiece::Blob)),
         Part::Reference { uri, text: content, data, .. } => {
-            text(out, format!("@{}", file_uri::shown(uri)));
+            text(out, format!("@{}", file_uri::describe_uri(uri)));
             if content.is_some() || data.is_some() {
                 referenced.push(part);
             }
@@ -95,7 +95,7 @@ fn content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part, referenced: &mut
 
 fn referenced_content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part) {
     let Part::Reference { uri, text: content, .. } = part else { return };
-    text(out, format!("\nContent from @{}:\n", file_uri::shown(uri)));
+    text(out, format!("\nContent from @{}:\n", file_uri::describe_uri(uri)));
     match content {
         Some(it) => text(out, it.as_str()),
         None => out.extend(blob(part).map(MessagePiece::Blob)),
@@ -111,9 +111,9 @@ pub fn output_text(content: &[Part]) -> String {
     let texts = content.iter().filter_map(|it| match it {
         Part::Text { text, .. } => Some(text.clone()),
         Part::Reference { uri, text: Some(text), .. } => {
-            Some(format!("Content from @{}:\n{text}", file_uri::shown(uri)))
+            Some(format!("Content from @{}:\n{text}", file_uri::describe_uri(uri)))
         }
-        Part::Reference { uri, .. } => Some(format!("@{}", file_uri::shown(uri))),
+        Part::Reference { uri, .. } => Some(format!("@{}", file_uri::describe_uri(uri))),
         Part::Thought { .. } | Part::Media { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")

@@ -53,7 +53,7 @@ use crate::{
         sandbox::{Confinement, ProtectedPaths},
         saved_memory::SavedMemory,
         terminal::{CommandReport, Screen, Terminal},
-        tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, SeenFiles, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
     world::{disk, process::Groups},
 };
@@ -144,15 +144,15 @@ impl ToolContext {
 pub struct CallKnowledge {
     /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
     pub decided_targets: Arc<[TargetPath]>,
-    /// What the model knows of the file that it writes as a whole.
-    pub seen_hash: Option<BaseHash>,
+    /// What the model knows of files that it writes as a whole.
+    pub seen: SeenFiles,
     /// What is asked about as commands are kept from it, also where nothing confines them.
     pub protected: Arc<ProtectedPaths>,
 }
 
 impl CallKnowledge {
-    pub fn decided(decided_targets: Arc<[TargetPath]>, seen_hash: Option<BaseHash>) -> Self {
-        Self { decided_targets, seen_hash, ..Self::default() }
+    pub fn decided(decided_targets: Arc<[TargetPath]>, seen: SeenFiles) -> Self {
+        Self { decided_targets, seen, ..Self::default() }
     }
 }
 

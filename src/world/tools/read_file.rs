@@ -92,9 +92,10 @@ impl Builtin for ReadFile {
         ToolSpec {
             name: READ_FILE.into(),
             title: "ReadFile".into(),
-            description: "Reads a text file (2000 lines at most; use start_line and end_line for more), image, PDF, \
-                          audio or video file."
-                .into(),
+            description:
+                "Reads a text file (2000 lines or 60 KiB at most; use start_line and end_line for more), image, \
+                          PDF, audio or video file."
+                    .into(),
             kind: ToolKind::Read,
             traits: ToolTraits { returns_whole: true, ..ToolTraits::LOOKS },
             parameters: schema::object(

@@ -147,8 +147,9 @@ pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &LoadedFile) -> 
 
 /// Refuses to write over what the model has not seen: what somebody else wrote since it was read. A file that is gone can
 /// be made again.
-pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &LoadedFile) -> Result<(), ToolError> {
-    match now.bytes.is_some() && seen.is_some_and(|it| *it != hash(now)) {
+pub fn check_seen(path: &AbsPath, seen: &[(AbsPath, BaseHash)], now: &LoadedFile) -> Result<(), ToolError> {
+    let seen = seen.iter().find(|(real, _)| *real == now.real);
+    match now.bytes.is_some() && seen.is_some_and(|(_, it)| *it != hash(now)) {
         true => {
             let what = format!("{path} changed since it was read; nothing was written.");
             let for_model = format!("{what} Read it again.");

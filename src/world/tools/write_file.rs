@@ -86,7 +86,7 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
     let call = Call::parse(args, ctx)?;
     let loaded = text_file::load(ctx, &call.path).await?;
     text_file::check_base(&call.path, base, &loaded)?;
-    text_file::check_seen(&call.path, ctx.known.seen_hash.as_ref(), &loaded)?;
+    text_file::check_seen(&call.path, &ctx.known.seen, &loaded)?;
     let base = text_file::hash(&loaded);
     let LoadedFile { real, bytes: old, unsaved } = loaded;
     let file = old.as_deref().and_then(text_file::decode).unwrap_or_else(|| TextFile::new_utf8(String::new()));

@@ -143,10 +143,7 @@ impl StartArgs {
         let folder = args.cwd.as_ref().map_or_else(|| context.cwd.clone(), |it| context.cwd.join(it));
         let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
         let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
-        let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
-            let why = "its name is not UTF-8, which the protocol needs";
-            return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
-        };
+        let cwd_text = cwd.to_string();
         let mut run_args = args.to_run();
         let picks_session = args.picks_session() && context.is_live;
         if picks_session {

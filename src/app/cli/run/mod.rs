@@ -247,10 +247,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
     earlier_session::settle(args, &cwd)?;
-    let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
-        let why = "its name is not UTF-8, which the protocol needs";
-        return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
-    };
+    let cwd_text = cwd.to_string();
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
     let prompts = read_prompts(args, is_piped, &cwd, screen).await?;
     check_sandbox(args)?;

@@ -101,7 +101,7 @@ impl Attachment {
 }
 
 fn name_of(uri: &str) -> String {
-    let shown = file_uri::shown(uri);
+    let shown = file_uri::describe_uri(uri);
     shown.trim_end_matches('/').rsplit('/').next().unwrap_or(uri).to_owned()
 }
 

@@ -190,7 +190,9 @@ fn content(block: Option<&Value>) -> Option<Chunk> {
     match said("type")?.as_str() {
         "text" => Some(Chunk::Text { text: said("text")?, signature: None }),
         "image" | "audio" => Some(Chunk::Media { mime: said("mimeType")?, data: said("data")?.into() }),
-        "resource_link" => Some(Chunk::Text { text: file_uri::shown(&said("uri")?).into_owned(), signature: None }),
+        "resource_link" => {
+            Some(Chunk::Text { text: file_uri::describe_uri(&said("uri")?).into_owned(), signature: None })
+        }
         _ => None,
     }
 }

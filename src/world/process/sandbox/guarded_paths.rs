@@ -86,8 +86,7 @@ fn fill_plan(
     let open = |them: &[AbsPath]| -> Vec<PathBuf> {
         them.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect()
     };
-    plan.notes.open = open(&it.grant.config);
-    plan.notes.open.extend(allowed_folders(it).filter(|folder| !is_kept(folder)).map(|it| it.as_path().to_owned()));
+    plan.notes.open = [open(&it.grant.config), open(&allowed_folders(it))].concat();
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, plan, standing)?;
         if let Some(most) = below {
@@ -138,13 +137,13 @@ fn fill_plan(
 
 /// Folders outside the workspace that the user allowed to write: nothing is guarded in them, or a command could not remove
 /// there what it may write. A yes to a folder around a root or a known repository says nothing of what is guarded in these.
-fn allowed_folders(it: &Confinement) -> impl Iterator<Item = AbsPath> {
+fn allowed_folders(it: &Confinement) -> Vec<AbsPath> {
     let real = |it: &AbsPath| AbsPath::new(&it.as_path().canonicalize().ok()?);
     let is_apart = |folder: &AbsPath| {
         let known = it.roots.iter().chain(&it.writable).chain(&it.git_dirs);
         !known.clone().any(|known| known.is_within(folder) || folder.is_within(known))
     };
-    it.grant.write.iter().filter_map(real).filter(is_apart)
+    it.grant.write.iter().filter_map(real).filter(is_apart).collect()
 }
 
 /// What may be written, as it is now, but for folders that nobody can look into. A command may have put a link in the place

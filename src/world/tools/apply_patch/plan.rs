@@ -94,6 +94,9 @@ impl PatchPlan {
                 };
                 let from = self.remove(&path, ctx)?;
                 let file = self.file(&to, ctx)?;
+                if from != file.found.real {
+                    text_file::check_seen(&to, &ctx.known.seen, &file.found)?;
+                }
                 // A file that moves to itself stays.
                 file.moved_from = Some(from).filter(|it| *it != file.found.real && file.found.bytes.is_none());
                 file.now = Some(bytes);
@@ -111,6 +114,7 @@ impl PatchPlan {
 
     fn add(&mut self, path: &AbsPath, content: &str, ctx: &ToolContext) -> Result<(), ToolError> {
         let file = self.file(path, ctx)?;
+        text_file::check_seen(path, &ctx.known.seen, &file.found)?;
         check_new_text(path, content, "")?;
         let old = file.now.as_deref().and_then(text_file::decode).unwrap_or_else(|| TextFile::new_utf8(String::new()));
         check_marks(path, content, &old.text)?;

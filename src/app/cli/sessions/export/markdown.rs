@@ -126,7 +126,7 @@ fn write_part(who: StorySpeaker, part: &Part, out: &mut String) {
         }
         Part::Reference { uri, name, text, .. } => {
             let name = name.as_deref().unwrap_or_default();
-            line(out, format_args!("*Attached: {} {}*", span(name), span(&file_uri::shown(uri))));
+            line(out, format_args!("*Attached: {} {}*", span(name), span(&file_uri::describe_uri(uri))));
             if let Some(text) = text {
                 out.push('\n');
                 fence("", text, out);
