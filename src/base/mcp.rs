@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{path::AbsPath, trust::ScriptHashes};
+use crate::base::{path::AbsPath, sandbox::ProgramSandbox, trust::ScriptHashes};
 
 /// One server, and what is wanted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub struct McpServerConfig {
     pub timeout_ms: u64,
     /// The user said that its tools run without a question.
     pub trust: bool,
-    /// Its process may do no more than commands may, but for the network.
-    pub confined: bool,
+    /// What the user's settings say of its sandbox.
+    pub sandbox: ProgramSandbox,
     /// A workspace's settings name it.
     pub of_project: bool,
     /// What it runs of the workspace.
@@ -183,7 +183,7 @@ impl McpServerConfig {
             link,
             timeout_ms: Self::TIMEOUT_MS,
             trust: false,
-            confined: false,
+            sandbox: ProgramSandbox::default(),
             of_project: false,
             scripts: ScriptHashes::new(),
             include: None,

@@ -23,7 +23,7 @@ use crate::{
     },
     world::{
         disk,
-        process::{Exit, Groups, PipedProcess, Spawn, Stdin, sandbox},
+        process::{Exit, Groups, PipedProcess, Spawn, Stdin, outside::OutsideGate, sandbox},
     },
 };
 
@@ -41,6 +41,8 @@ pub struct HookPlace {
     /// All of it: nothing else is passed on.
     pub env: Vec<(String, String)>,
     pub confinement: Option<Confinement>,
+    /// The user wants it outside: where the gate is open, nothing holds it.
+    pub gate: Option<OutsideGate>,
     pub told: LackNotices,
 }
 
@@ -50,9 +52,13 @@ pub struct HookPlace {
 pub struct LackNotices(Arc<Mutex<BTreeSet<String>>>);
 
 impl LackNotices {
+    fn is_new(&self, line: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned())
+    }
+
     /// What is to be said of a refusal, if nothing was said of this line before.
     pub fn in_words(&self, line: &str, denial: &Denial) -> Option<String> {
-        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
+        let is_new = self.is_new(line);
         let (why, key) = (denial.in_words(), denial.settings_key());
         is_new.then(|| {
             format!("It runs in the sandbox of commands. {why} If it needs that, add {key} to it in your settings.")
@@ -86,7 +92,7 @@ async fn changed_script(hook: &Hook) -> Option<String> {
 
 async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: &Notice) -> io::Result<HookReport> {
     let args = ["-c", run.hook.command.as_str()];
-    let confined = place.confinement.as_ref().map(sandbox::current_confinement);
+    let (confined, refusal) = hold(place).await;
     let confined = confined.as_ref();
     let env: Vec<(String, String)> = place.env.iter().chain(&run.hook.env).cloned().collect();
     let spawn = Spawn { program: "bash", args: &args, cwd: &place.cwd, env: &env, stdin: Stdin::Piped, confined };
@@ -131,26 +137,56 @@ async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: 
     let found = exit.as_ref().and_then(|it| it.findings.in_words("this hook"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&out), text(&errors));
-    let lack = lack(run, place, exit.as_ref(), &format!("{stdout}\n{stderr}"));
-    let end = match (over, exit) {
-        (Some(TooMuchOutput), _) | (None, None) => HookEnd::TooMuchOutput,
-        (None, Some(Exit { code: Some(sandbox::HELPER_FAILED), .. })) if confined.is_some() => {
-            HookEnd::NotStarted("it could not be confined".to_owned())
-        }
-        (None, Some(Exit { code: Some(code), .. })) => HookEnd::Exit(code),
-        (None, Some(Exit { signal, .. })) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
+    let said = format!("{stdout}\n{stderr}");
+    let lack = match refusal {
+        Some(why) => kept_in(&run.hook, place, &why),
+        None => confined.and_then(|it| lack(run, (it, place), exit.as_ref(), &said)),
     };
+    let end = end_of(over.is_some(), exit, confined.is_some());
     let sandbox_note = found.into_iter().chain(lack).reduce(|one, other| format!("{one}\n{other}"));
     Ok(HookReport { end, stdout, stderr, sandbox_note, changes: None })
 }
 
+/// What holds it now, and why it is held though the user wants it outside.
+async fn hold(place: &HookPlace) -> (Option<Confinement>, Option<String>) {
+    let refusal = match &place.gate {
+        Some(it) => it.refusal().await,
+        None => None,
+    };
+    let is_outside = place.gate.is_some() && refusal.is_none();
+    let confined = place.confinement.as_ref().filter(|_| !is_outside);
+    (confined.map(sandbox::current_confinement), refusal)
+}
+
+fn kept_in(hook: &Hook, place: &HookPlace, why: &str) -> Option<String> {
+    let is_new = place.told.is_new(hook.key());
+    is_new.then(|| format!("It runs in the sandbox, though its settings say outside: {why}."))
+}
+
 /// What one of the user's lacked, most likely: the workspace's have no key to give it.
-fn lack(run: &HookRun, place: &HookPlace, exit: Option<&Exit>, said: &str) -> Option<String> {
-    let (confined, hook, code) = (place.confinement.as_ref()?, &run.hook, exit?.code);
+fn lack(
+    run: &HookRun,
+    (confined, place): (&Confinement, &HookPlace),
+    exit: Option<&Exit>,
+    said: &str,
+) -> Option<String> {
+    let (hook, code) = (&run.hook, exit?.code);
     let denial = sandbox::denial::recognise_denial(confined, &place.cwd, &hook.command, code, said)?;
     // One that says it went well may print anything: what it wrote to in vain it names.
     let counts = code != Some(0) || matches!(denial, Denial::Write { .. });
     (counts && hook.source == HookSource::User).then(|| place.told.in_words(hook.key(), &denial))?
+}
+
+/// How a hook ended. `too_much`: more was printed than may be.
+fn end_of(too_much: bool, exit: Option<Exit>, is_confined: bool) -> HookEnd {
+    match exit.filter(|_| !too_much) {
+        None => HookEnd::TooMuchOutput,
+        Some(Exit { code: Some(sandbox::HELPER_FAILED), .. }) if is_confined => {
+            HookEnd::NotStarted("it could not be confined".to_owned())
+        }
+        Some(Exit { code: Some(code), .. }) => HookEnd::Exit(code),
+        Some(Exit { signal, .. }) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
+    }
 }
 
 /// More was printed than may be.
@@ -206,8 +242,13 @@ mod tests {
         let path = std::env::var("PATH").unwrap_or_default();
         let env = [("PATH", path.as_str()), ("A", "given"), ("B", "given")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let place =
-            HookPlace { cwd: AbsPath::new("/").unwrap(), env, confinement: None, told: super::LackNotices::default() };
+        let place = HookPlace {
+            cwd: AbsPath::new("/").unwrap(),
+            env,
+            confinement: None,
+            gate: None,
+            told: super::LackNotices::default(),
+        };
         let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
         run(&HookRun::new(Arc::new(hook), input), &place, &Groups::default(), &nobody).await
     }

@@ -65,6 +65,7 @@ mod model_server;
 mod oauth_server;
 mod odd_names;
 mod outgrown;
+mod outside;
 mod pages;
 mod patches;
 mod peers;

@@ -96,7 +96,7 @@ fn is_alive(pid: i32) -> bool {
 #[test]
 fn new_does_not_wait_and_the_first_prompt_waits_for_the_budget_only() {
     let (sandbox, mut client) = agent_with(r#"{"mcp": {"startBudgetMs": 400}}"#, &["text \"hi\""; N_TRIES]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let start = Instant::now();
     // Whoever waited for the mute one would wait for ever.
     let servers = json!([server("mute", "mute", &log), server("crash", "crash", &log)]);
@@ -121,7 +121,7 @@ fn new_does_not_wait_and_the_first_prompt_waits_for_the_budget_only() {
 #[test]
 fn cancel_ends_the_wait_for_servers() {
     let (sandbox, mut client) = agent_with(r#"{"mcp": {"startBudgetMs": 600000}}"#, &[]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("mute", "mute", &log)])).unwrap();
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.request_as(json!(1), "session/prompt", params);
@@ -139,7 +139,7 @@ fn cancel_ends_the_wait_for_servers() {
 #[test]
 fn cancelled_call_notifies_the_server() {
     let (sandbox, mut client) = agent(&["call mcp_p_hang {}"]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.request_as(json!(1), "session/prompt", params);
@@ -152,7 +152,7 @@ fn cancelled_call_notifies_the_server() {
 #[test]
 fn call_progress_reaches_the_client() {
     let (sandbox, mut client) = agent(&["call mcp_p_progress {}", "text \"1\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     make_gate(&log);
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
@@ -165,7 +165,7 @@ fn call_progress_reaches_the_client() {
 #[test]
 fn sessions_share_a_server_and_the_end_of_input_ends_it() {
     let (sandbox, mut client) = agent(&["call mcp_p_pid {}", "text \"1\"", "call mcp_p_pid {}", "text \"2\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let mut said_pids = Vec::new();
     for _ in 0..2 {
         let servers = json!([server("p", "", &log), server("stubborn", "stubborn", &log)]);
@@ -186,7 +186,7 @@ fn sessions_share_a_server_and_the_end_of_input_ends_it() {
 #[test]
 fn other_servers_in_session_load_end_those_of_before() {
     let (sandbox, mut client) = agent(&["text \"1\"", "call mcp_b_pid {}", "text \"2\""]);
-    let (one, two) = (sandbox.workspace().join("1.log"), sandbox.workspace().join("2.log"));
+    let (one, two) = (sandbox.home().join("1.log"), sandbox.home().join("2.log"));
     let session = client.new_session_with(&sandbox.workspace(), json!([server("a", "", &one)])).unwrap();
     prompt(&mut client, &session);
     let servers = json!([server("b", "", &two)]);
@@ -215,7 +215,7 @@ pub fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
 fn crashed_server_is_reported_and_started_again() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
     let (sandbox, mut client) = agent(&["call mcp_p_die {}", "text \"1\"", echo, "text \"2\"", "text \"3\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     let (_, first) = prompt(&mut client, &session);
     let died = "its server is gone: it crashed (exit code 7): out of cheese; whether the call took effect is unknown";
@@ -238,7 +238,7 @@ fn crashed_server_is_reported_and_started_again() {
 #[test]
 fn an_idle_server_comes_back_by_itself() {
     let (sandbox, mut client) = agent(&["text \"1\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     wait_for_row(&mut client, &session, "`p`: ready");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pids(&log)[0]), nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -251,7 +251,7 @@ fn an_idle_server_comes_back_by_itself() {
 #[test]
 fn idle_server_death_is_reported() {
     let (sandbox, mut client) = agent(&["text \"1\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let servers = json!([server("one", "parent", &log), server("two", "parent", &log)]);
     let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
     wait_for_row(&mut client, &session, "`two`: ready");
@@ -271,7 +271,7 @@ fn server_that_fails_to_restart_is_reported_and_dropped() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
     let (sandbox, mut client) =
         agent_with(r#"{"mcp": {"maxRestarts": 2}}"#, &["call mcp_p_die {}", echo, "text \"1\"", echo, "text \"2\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "once", &log)])).unwrap();
     let (_, first) = prompt(&mut client, &session);
     let again = "started again, but it crashed (exit code 3): cannot read the configuration";
@@ -294,7 +294,7 @@ fn server_that_fails_to_restart_is_reported_and_dropped() {
 #[test]
 fn new_tools_join_with_the_next_request() {
     let (sandbox, mut client) = agent(&["call mcp_p_grow {}", "text \"1\"", "call mcp_p_grown_0 {}", "text \"2\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     prompt(&mut client, &session);
     wait_for_tools(&mut client, &session, |it| it.contains("mcp_p_grown_0"));
@@ -308,7 +308,7 @@ fn a_late_server_joins_with_the_next_request() {
         r#"{"mcp": {"startBudgetMs": 50}}"#,
         &["text \"1\"", "call mcp_late_echo {\"text\":\"x\"}", "text \"2\""],
     );
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     make_gate(&log);
     let session = client.new_session_with(&sandbox.workspace(), json!([server("late", "slow", &log)])).unwrap();
     let (_, first) = prompt(&mut client, &session);
@@ -329,7 +329,7 @@ fn asking(more: &str) -> String {
 fn asked(settings: &str, more: &str) -> (Sandbox, Client, String, Value) {
     let (sandbox, mut client) =
         agent_for(&json!({"elicitation": {"form": {}}}), settings, &[&asking(more), "text \"1\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     if more.contains("then") {
         make_gate(&log);
     }
@@ -359,7 +359,7 @@ fn rest(client: &mut Client) -> Vec<Value> {
 fn a_question_is_withdrawn_with_its_server_and_when_it_takes_it_back() {
     for (then, says) in [("die", "its server is gone"), ("cancel", "never mind")] {
         let (sandbox, mut client, _, question) = asked("{}", &format!(r#","then":"{then}""#));
-        go(&sandbox.workspace().join("mcp.log"));
+        go(&sandbox.home().join("mcp.log"));
         let rest = rest(&mut client);
         let withdrawn =
             json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": question["id"]}});
@@ -395,7 +395,7 @@ fn a_question_outside_of_a_turn_waits_for_the_next_prompt() {
     let bell = json!({"matcher": "Question", "hooks": [{"type": "command", "command": "cat >> heard.txt"}]});
     let settings = json!({"hooks": {"Notification": [bell]}}).to_string();
     let (sandbox, mut client) = agent_for(&json!({"elicitation": {"form": {}}}), &settings, &answers);
-    let (log, heard) = (sandbox.workspace().join("mcp.log"), sandbox.workspace().join("heard.txt"));
+    let (log, heard) = (sandbox.home().join("mcp.log"), sandbox.workspace().join("heard.txt"));
     make_gate(&log);
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "pages", &log)])).unwrap();
     prompt(&mut client, &session);
@@ -432,7 +432,7 @@ fn a_question_outside_of_a_turn_waits_for_the_next_prompt() {
 fn a_call_that_needs_a_page_is_made_again_after_it() {
     let (sandbox, mut client) =
         agent_for(&json!({"elicitation": {"url": {}}}), "{}", &["call mcp_p_page {}", "text \"1\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     make_gate(&log);
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "pages", &log)])).unwrap();
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
@@ -479,7 +479,7 @@ fn own_servers_of_agents_start_once_and_end_with_the_session() {
     let last = ["text \"Done.\"", "for \"You help with what\" wants \"mcp_mine_echo\" text \"Me.\""];
     let answers: Vec<&str> = answers.iter().map(String::as_str).chain(last).collect();
     let (sandbox, mut client) = agent(&answers);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let env = json!({"MCP_SERVER": "x", "MCP_LOG": log});
     let servers = json!({"mine": {"command": std::env::current_exe().unwrap(), "args": ARGS, "env": env}});
     let head = format!("name: helper\ndescription: Helps.\ntools: [read_file]\nmcp_servers: {servers}");

@@ -1,5 +1,7 @@
 //! Hooks of a session: loads them, with their folder and the data that each one gets.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -15,7 +17,12 @@ use crate::{
     },
     engine::hooks::Hooks,
     wire::acp::session::iso_time,
-    world::{disk, hooks::HookPlace, workspace::folder_config::FolderConfig},
+    world::{
+        disk,
+        hooks::HookPlace,
+        process::{outside::OutsideGate, reach::ProgramLine},
+        workspace::folder_config::FolderConfig,
+    },
 };
 
 /// Names that Gemini CLI, Claude Code and castor have for the same folder.
@@ -52,8 +59,21 @@ pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (Ho
         false => (cwd, confined),
     };
     let confinement = confined.as_deref().map(|it| hold(it, &run.hook, transcript));
-    let place = HookPlace { cwd: cwd.clone(), env, confinement, told: told.clone() };
+    let gate = confinement.as_ref().and_then(|it| gate(it, &run.hook, cwd, &env));
+    let place = HookPlace { cwd: cwd.clone(), env, confinement, gate, told: told.clone() };
     (HookRun { input, ..run }, place)
+}
+
+/// Of a hook that the user wants outside: what it works in and names.
+fn gate(confined: &Confinement, hook: &Hook, cwd: &AbsPath, env: &[(String, String)]) -> Option<OutsideGate> {
+    if !hook.sandbox.is_off || confined.untrusted || hook.source != HookSource::User {
+        return None;
+    }
+    let args = [hook.command.clone()];
+    let line = ProgramLine { program: "bash", args: &args, own_env: &hook.env, folder: cwd, env };
+    let works_in = confined.roots.iter().filter(|root| cwd.is_within(root)).cloned();
+    let roots: BTreeSet<AbsPath> = line.named_roots(&confined.roots).into_iter().chain(works_in).collect();
+    Some(OutsideGate { castor: confined.own_folders.records.parent()?, roots: roots.into_iter().collect() })
 }
 
 /// As commands are held, with what the user's settings say of the hook. The user's own see what their line names in

@@ -25,7 +25,10 @@ use crate::{
     },
 };
 
-use super::mcp_access::{ConnectedServer, McpAccess, McpTool};
+use super::{
+    mcp_access::{ConnectedServer, McpAccess, McpTool},
+    server_ground::{ServerGround, ground},
+};
 
 /// All servers, shared by the sessions that want the same one.
 #[derive(Default)]
@@ -453,19 +456,13 @@ fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
         McpLink::Client { .. } => Arc::default(),
         McpLink::Stdio { .. } | McpLink::Web { .. } => request.roots.clone(),
     };
-    // Folder and environment make no difference to a server that somebody else runs.
-    let (cwd, env) = match config.link {
-        McpLink::Stdio { .. } => (request.cwd.clone(), request.env.clone()),
-        McpLink::Web { .. } | McpLink::Client { .. } => {
-            (AbsPath::new("/").unwrap_or_else(|| request.cwd.clone()), Arc::default())
-        }
-    };
-    let confined = request.confined.clone().filter(|_| config.confined);
+    let ServerGround { cwd, env, confined, gate } =
+        ground(config, &request.roots, &request.cwd, &request.env, request.confined.as_deref());
     let (link, scripts) = (config.link.clone(), config.scripts.clone());
     // A server in the client has no way to ask.
     let samples = request.rules.samples && !matches!(link, McpLink::Client { .. });
     let (timeout, max_restarts) = (Duration::from_millis(config.timeout_ms), request.rules.max_restarts);
-    ServerIdentity { link, cwd, env, confined, scripts, roots, timeout, max_restarts, samples }
+    ServerIdentity { link, cwd, env, confined, gate, scripts, roots, timeout, max_restarts, samples }
 }
 
 fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {

@@ -19,6 +19,7 @@ pub mod place;
 pub mod policies;
 pub mod prompts;
 pub mod read_resources;
+pub mod server_ground;
 pub mod server_questions;
 pub mod session_basis;
 pub mod session_resources;

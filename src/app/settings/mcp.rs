@@ -9,6 +9,7 @@ use crate::{
     base::{
         mcp::{McpLink, McpServerConfig, McpTransport, ServerRules},
         sampling::SamplingBudget,
+        sandbox::ProgramSandbox,
     },
     world::workspace::{Warning, settings::Scope},
 };
@@ -54,12 +55,20 @@ impl McpSettings {
             let read = server(name, &over_extension(name, it, sources));
             match read.and_then(|it| without_users_credentials(it, sources)) {
                 // A repository must not answer its own question.
-                Ok(it) if is_of_workspace(name, sources) => {
-                    let confined = !is_unsandboxed(name, &it.link, sources);
-                    let link = it.link.clone().of_workspace();
-                    res.servers.push(McpServerConfig { link, trust: false, confined, of_project: true, ..it });
+                Ok(it) => {
+                    let sandbox = users_sandbox(name, &it.link, sources).unwrap_or_else(|why| {
+                        let key = Some(format!("mcpServers.{name}.sandbox"));
+                        warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why });
+                        ProgramSandbox::default()
+                    });
+                    res.servers.push(match is_of_workspace(name, sources) {
+                        true => {
+                            let link = it.link.clone().of_workspace();
+                            McpServerConfig { link, trust: false, sandbox, of_project: true, ..it }
+                        }
+                        false => McpServerConfig { sandbox, ..it },
+                    });
                 }
-                Ok(it) => res.servers.push(it),
                 Err(why) => {
                     res.off
                         .push((name.clone(), format!("its settings are wrong: {}", why.trim_end_matches("; ignored"))));
@@ -134,14 +143,15 @@ fn is_of_workspace(name: &str, sources: Sources<'_>) -> bool {
     entries(name, sources).any(|(scope, _)| scope == Scope::Workspace)
 }
 
-/// The user knows it, and wants no sandbox for it. A word about a server of the user's own is none about what a
-/// workspace puts in its place.
-fn is_unsandboxed(name: &str, theirs: &McpLink, sources: Sources<'_>) -> bool {
-    let users = entries(name, sources).filter(|(scope, _)| *scope != Scope::Workspace);
+/// What the user says of its sandbox. A word about a server of the user's own is none about what a workspace puts in its
+/// place, and neither a workspace nor an extension widens what holds its own.
+fn users_sandbox(name: &str, theirs: &McpLink, sources: Sources<'_>) -> Result<ProgramSandbox, String> {
+    let is_users = |scope: Scope| !matches!(scope, Scope::Workspace | Scope::Extension);
+    let users = entries(name, sources).filter(|(scope, _)| is_users(*scope));
     let same = |it: &Value| it.as_object().is_some_and(|it| link(it).is_ok_and(|it| it == *theirs));
     let bare = |it: &Value| ["command", "url", "httpUrl"].iter().all(|key| it.get(*key).is_none());
     let about_it = users.filter(|(_, it)| bare(it) || same(it));
-    about_it.filter_map(|(_, it)| it.get("sandbox")?.as_bool()).last() == Some(false)
+    ProgramSandbox::read(about_it.filter_map(|(_, it)| it.get("sandbox")).last())
 }
 
 fn entries<'s>(name: &'s str, sources: Sources<'s>) -> impl Iterator<Item = (Scope, &'s Value)> {
@@ -204,7 +214,7 @@ pub(super) fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)>
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{is_unsandboxed, over_extension, server};
+    use super::{over_extension, server, users_sandbox};
     use crate::{
         app::settings::Sources,
         base::{mcp::McpLink, path::AbsPath},
@@ -283,7 +293,7 @@ mod tests {
             let layers = vec![layer(Scope::User, users), layer(Scope::Workspace, theirs.clone())];
             let layers = Layers { layers, workspace: WorkspaceFiles::Read, warnings: Vec::new() };
             let sources = Sources { layers: &layers, env: &Env::default(), flags: &[] };
-            assert_eq!(is_unsandboxed("s", &link, sources), want);
+            assert_eq!(users_sandbox("s", &link, sources).unwrap().is_off, want);
         };
         check(json!({"sandbox": false}), true);
         check(json!({"command": "sh", "args": ["-c", "x"], "sandbox": false}), true);

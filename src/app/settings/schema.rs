@@ -218,6 +218,19 @@ fn identity_provider() -> Value {
     })
 }
 
+/// The key of one program.
+fn sandbox(doc: &str) -> Value {
+    let paths = |doc: &str| json!({ "type": "array", "items": { "type": "string" }, "description": doc });
+    let object = json!({ "type": "object", "additionalProperties": false, "properties": {
+        "network": { "type": "boolean", "description": "Whether it has the network." },
+        "writable": paths("More folders that it may write."),
+        "readable": paths("Credentials that it may read."),
+        "sockets": paths("Sockets of other programs that it may use, such as docker's."),
+    } });
+    json!({ "description": format!("{doc} `false`: outside, while nothing that it reaches was written by an agent and not \
+        looked at."), "anyOf": [{ "type": "boolean" }, object] })
+}
+
 fn server() -> Value {
     let text = |doc: &str| json!({ "type": "string", "description": doc });
     let list = |doc: &str| json!({ "type": "array", "items": { "type": "string" }, "description": doc });
@@ -240,9 +253,8 @@ fn server() -> Value {
                 "description": "For connecting, and for each request, in milliseconds." },
             "trust": { "type": "boolean", "default": false, "description":
                 "Its tools run without a question, and castor believes what the server says of them. Not in a workspace's settings." },
-            "sandbox": { "type": "boolean", "default": true, "description":
-                "Whether a process that a workspace's settings name runs in the sandbox of commands, with network. Only \
-                 the user's settings can say no." },
+            "sandbox": sandbox("A process that a workspace's settings name, or that reaches the workspace, runs in the sandbox of \
+                commands, with network. Only the user's settings can say otherwise."),
             "authProviderType": { "enum": ["dynamic_discovery", "google_credentials", "service_account_impersonation"],
                 "default": "dynamic_discovery", "description":
                 "How castor logs in: by OAuth, with Google's credentials of this machine (`oauth.scopes`), or with them for a \

@@ -27,7 +27,11 @@ use crate::{
         disk,
         http::{self, Http, safe_host},
         models::google::Tokens,
-        process::{Groups, Spawn, Stdin, sandbox},
+        process::{
+            Groups, Spawn, Stdin,
+            reach::{self, ProgramLine},
+            sandbox,
+        },
         secrets::{Env, google},
     },
 };
@@ -46,7 +50,25 @@ pub struct KeyCommands {
     pub groups: Groups,
     pub cwd: AbsPath,
     pub env: Arc<Vec<(String, String)>>,
+    /// Holds one that names something of the workspace, or is of a folder that nobody trusts.
     pub confined: Option<Arc<Confinement>>,
+}
+
+/// A command for a key that starts as the user would start it, away from the workspace.
+struct AwayCommand {
+    cwd: AbsPath,
+    env: Vec<(String, String)>,
+}
+
+impl KeyCommands {
+    fn away(&self, line: &str) -> Option<AwayCommand> {
+        let confined = self.confined.as_deref().filter(|it| !it.untrusted)?;
+        let args = [line.to_owned()];
+        let line = ProgramLine { program: "bash", args: &args, own_env: &[], folder: &self.cwd, env: &self.env };
+        let castor = confined.own_folders.records.parent()?;
+        let is_away = line.named_roots(&confined.roots).is_empty();
+        is_away.then(|| AwayCommand { cwd: reach::away(&castor, &confined.roots), env: line.env_away(&confined.roots) })
+    }
 }
 
 /// Addresses that may be asked. Those of the user's own configuration may be anywhere; what a card or a redirect names
@@ -206,9 +228,12 @@ impl RemoteCredentials {
     async fn run_command(&self, line: &str) -> Result<SecretString, Failure> {
         let failed = |why: &str| missing(&format!("auth: the command for the key {why}"));
         let KeyCommands { groups, cwd, env, confined } = &self.commands;
-        let confined = confined.as_deref().map(sandbox::current_confinement);
+        let away = self.commands.away(line);
+        let confined = confined.as_deref().filter(|_| away.is_none()).map(sandbox::current_confinement);
         let args = ["-c", line];
-        let (env, confined) = (env.as_slice(), confined.as_ref());
+        let (cwd, env) = away.as_ref().map_or((cwd, env.as_slice()), |it| (&it.cwd, it.env.as_slice()));
+        reach::make_away(cwd);
+        let confined = confined.as_ref();
         let spawn = Spawn { program: "bash", args: &args, cwd, env, stdin: Stdin::Null, confined };
         let mut process = spawn.start_piped(groups).map_err(|it| failed(&format!("did not start: {it}")))?;
         drop(process.stdin);

@@ -34,7 +34,10 @@ use crate::{
         text,
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::{self, Quarantine},
+    world::process::{
+        outside::OutsideGate,
+        sandbox::{self, Quarantine},
+    },
 };
 
 /// A server that answers, or is started again when it is called. Cheap to clone.
@@ -61,6 +64,7 @@ pub struct Connection {
 #[derive(Clone, Default)]
 pub struct ProcessHold {
     pub confined: Option<Arc<Confinement>>,
+    pub gate: Option<OutsideGate>,
     pub(super) findings: PendingFindings,
 }
 
@@ -118,6 +122,16 @@ impl Connection {
         Self { asking, roots, subscriptions: it.subscriptions.clone(), ..self }
     }
 
+    /// Why a request would reach what an agent wrote, by a server that runs outside: a request counts as a start.
+    pub(super) async fn gate_refusal(&self) -> Option<String> {
+        let gate = self.process_hold.gate.as_ref().filter(|_| self.process_hold.findings.is_outside())?;
+        let why = gate.refusal().await?;
+        Some(format!(
+            "castor did not ask this server, which runs outside the sandbox: {why}. Tell the user; `/mcp disable` and `/mcp \
+             enable` start the server inside"
+        ))
+    }
+
     pub(super) fn line(&self) -> ServerLink {
         self.line.clone()
     }
@@ -130,7 +144,8 @@ impl Connection {
     /// What appears meanwhile that somebody would obey is put aside: it may be the server's. What was found under its
     /// process before is told, too.
     pub async fn call(&self, call: ServerCall<'_>) -> ToolOutput {
-        let ProcessHold { confined: Some(confined), findings: found } = self.process_hold.clone() else {
+        let ProcessHold { confined, findings: found, .. } = self.process_hold.clone();
+        let Some(confined) = confined.filter(|_| !found.is_outside()) else {
             return self.send(&call).await;
         };
         let before = match spawn_blocking(move || sandbox::snapshot_config(&confined)).await {

@@ -46,6 +46,10 @@ pub(super) struct OpenConnection {
     pub(super) process: Option<ServerProcess>,
     /// What was found at its start.
     pub(super) startup_findings: Option<ObeyedFindings>,
+    /// Its process does what the user may, by an open gate.
+    pub(super) is_outside: bool,
+    /// Why the gate was closed.
+    pub(super) refusal: Option<String>,
     /// Why the connection ended, where it was castor that ended it.
     pub(super) overflow: LineOverflow,
 }
@@ -93,7 +97,8 @@ impl OpenConnection {
         match serve_client_with_lifecycle(listener, watched, lifecycle).await {
             Ok(service) => {
                 let found = process.as_ref().map(ServerProcess::startup_findings);
-                Ok(Self { service, process, startup_findings: found, overflow: LineOverflow::default() })
+                let (is_outside, refusal, overflow) = (false, None, LineOverflow::default());
+                Ok(Self { service, process, startup_findings: found, is_outside, refusal, overflow })
             }
             Err(it) if has_no_handshake(&it) => Err(StartError::NoHandshake(text::first_line(&it.to_string(), 300))),
             Err(it) => match process {

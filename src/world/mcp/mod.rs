@@ -55,7 +55,11 @@ use crate::{
         sandbox::Confinement,
         trust::ScriptHashes,
     },
-    world::{http::Http, process::Groups, secrets::Env},
+    world::{
+        http::Http,
+        process::{Groups, outside::OutsideGate},
+        secrets::Env,
+    },
 };
 
 /// The identity of a server: two sessions with equal ones share it.
@@ -68,6 +72,8 @@ pub struct ServerIdentity {
     pub env: Arc<Vec<(String, String)>>,
     /// What a process may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    /// Where the gate is open at its start, it may do what the user may all the same.
+    pub gate: Option<OutsideGate>,
     /// What a process runs of a workspace: it starts while that is what was trusted.
     pub scripts: ScriptHashes,
     /// What it is told when it asks in which folders the session works.

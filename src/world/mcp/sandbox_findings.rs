@@ -1,12 +1,15 @@
 //! Sandbox findings about an MCP server's process, kept until one of its results can report them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::base::terminal::ObeyedFindings;
 
 /// Of the process that runs now. Cheap to clone: all hold the same.
 #[derive(Clone, Default)]
-pub struct PendingFindings(Arc<Mutex<Vec<String>>>);
+pub struct PendingFindings(Arc<Mutex<Vec<String>>>, Arc<AtomicBool>);
 
 const WHO: &str = "the server";
 
@@ -14,6 +17,19 @@ impl PendingFindings {
     /// A process has started: what was found then.
     pub(super) fn add(&self, found: &ObeyedFindings) {
         self.with(|it| it.extend(found.in_words(WHO)));
+    }
+
+    /// It runs outside, or does not as its gate was closed: that is told once in a session and line.
+    pub(super) fn note_start(&self, is_outside: bool, refusal: Option<String>) {
+        self.1.store(is_outside, Ordering::Relaxed);
+        let said =
+            refusal.map(|why| format!("The server runs in the sandbox, though its settings say outside: {why}."));
+        self.with(|all| all.extend(said));
+    }
+
+    /// Whether the process that runs now is outside.
+    pub(super) fn is_outside(&self) -> bool {
+        self.1.load(Ordering::Relaxed)
     }
 
     /// What was not told yet.

@@ -86,13 +86,14 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     };
     let (mut plug, line) = open_link(open.service.peer().clone());
     let confined = launch.confined.clone();
-    let held = ProcessHold { confined, findings: PendingFindings::default() };
+    let held = ProcessHold { confined, gate: launch.gate.clone(), findings: PendingFindings::default() };
     let asks = listener.asking.n_open.subscribe();
     let connection = Connection::new(line, listener.progress.clone(), asks, held.clone(), address(&launch.link))
         .with_login(doors.login_target(&launch.link))
         .with_listener(&listener);
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
+        held.findings.note_start(open.is_outside, open.refusal.take());
         tell(ServerEvent::Ready { connection: connection.clone(), lists: ready.clone() }).await;
         let gone = tokio::select! {
             why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
@@ -278,7 +279,7 @@ async fn run_until_gone(
     lists: ServerLists,
     tell: &EventSink,
 ) -> String {
-    let OpenConnection { service, mut process, startup_findings: _, overflow } = connection;
+    let OpenConnection { service, mut process, overflow, .. } = connection;
     let peer = service.peer().clone();
     tokio::select! {
         _ = service.waiting() => (),

@@ -15,7 +15,9 @@ use crate::{
     base::{mcp::McpLink, path::AbsPath, sandbox::Confinement},
     world::{
         disk,
-        process::{Groups, PipedProcess, Spawn, Stdin, server_process::ServerProcess},
+        process::{
+            Groups, PipedProcess, Spawn, Stdin, reach, sandbox::denial::recognise_denial, server_process::ServerProcess,
+        },
         secrets::{name_looks_secret, value_looks_secret},
     },
 };
@@ -42,7 +44,15 @@ pub(super) async fn open(
     }
     let cwd = cwd.as_ref().map_or_else(|| launch.cwd.clone(), |it| launch.cwd.join(it));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let confined = launch.confined.as_deref();
+    let refusal = match &launch.gate {
+        Some(it) => it.refusal().await,
+        None => None,
+    };
+    let is_outside = launch.gate.is_some() && refusal.is_none();
+    let confined = launch.confined.as_deref().filter(|_| !is_outside);
+    if confined.is_none() {
+        reach::make_away(&cwd);
+    }
     let caches = confined.map(caches).unwrap_or_default();
     let env: Vec<(String, String)> = launch.env.iter().chain(&caches).chain(env).cloned().collect();
     let secrets = secrets(&env, &own_paths(&cwd, confined));
@@ -52,8 +62,25 @@ pub(super) async fn open(
     let process = ServerProcess::new(life, stderr, secrets);
     let overflow = LineOverflow::default();
     let transport = LineTransport::new(stdout, stdin, overflow.clone());
-    let open = OpenConnection::handshake(transport, listener, Some(process)).await?;
-    Ok(OpenConnection { overflow, ..open })
+    let open = match OpenConnection::handshake(transport, listener, Some(process)).await {
+        Err(StartError::Gone(why)) => return Err(StartError::Gone(with_lack(why, confined, command, &cwd))),
+        it => it?,
+    };
+    Ok(OpenConnection { overflow, is_outside, refusal, ..open })
+}
+
+/// Why a confined one ended, with what it lacked most likely.
+fn with_lack(why: String, confined: Option<&Confinement>, command: &str, cwd: &AbsPath) -> String {
+    match confined.and_then(|it| recognise_denial(it, cwd, command, None, &why)) {
+        Some(denial) => {
+            let (lack, key) = (denial.in_words(), denial.settings_key());
+            format!(
+                "{why}. It runs in the sandbox of commands, because it reaches the workspace. {lack} If it needs that, \
+                     add {key} to it in your settings"
+            )
+        }
+        None => why,
+    }
 }
 
 /// Why a program did not start, in a person's words.

@@ -28,6 +28,7 @@ mod submodules;
 mod views;
 #[cfg(target_os = "linux")]
 mod watch;
+pub(super) mod writers;
 
 use std::{
     collections::BTreeMap,
@@ -212,13 +213,13 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     let by = helper::namespaces();
     let below = by.max_below();
     let (life, mut writer) = io::pipe()?;
-    let online = online::Online::of(it);
+    let (online, writing) = (online::Online::of(it), writers::Writing::of(it));
     let start = Start { life: life.as_raw_fd(), network: it.network, namespaces: by, in_front: around.in_front };
     let task = HelperTask::Start(start).to_string();
     let args = [HELPER_ARG, &task, around.program].iter().chain(around.args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guarded_paths::plan(it, around, below)?;
-        standing.online = online;
+        (standing.online, standing.writing) = (online, Some(writing));
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),

@@ -26,6 +26,7 @@ use super::{
     placeholder_records as records,
     quarantine::GitHead,
     views,
+    writers::Writing,
 };
 use crate::base::sandbox::Placeholder;
 
@@ -43,6 +44,7 @@ pub struct Placeholders {
     /// castor is killed.
     life: Option<PipeWriter>,
     pub(super) online: Option<Online>,
+    pub(super) writing: Option<Writing>,
     quarantine: Arc<Quarantine>,
     heads: Vec<GitHead>,
     tmp: Option<PathBuf>,

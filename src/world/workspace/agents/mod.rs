@@ -19,6 +19,7 @@ use crate::{
     base::{
         agent::{AgentDefinition, AgentDescriptor, AgentKind, AgentOrigin, AgentRun, ClientAgent},
         path::AbsPath,
+        sandbox::ProgramSandbox,
     },
     world::{
         secrets::Env,
@@ -128,11 +129,14 @@ pub fn parse(
     if let (AgentOrigin::Workspace(_), AgentRun::Local(it)) = (&definition.origin, &mut definition.run) {
         for server in &mut it.mcp_servers {
             // A repository must not answer its own question.
-            (server.trust, server.confined, server.of_project) = (false, true, true);
+            (server.trust, server.of_project) = (false, true);
+            server.sandbox = ProgramSandbox::default();
         }
     }
     if let (AgentOrigin::Extension(..), AgentRun::Local(it)) = (&definition.origin, &mut definition.run) {
-        it.mcp_servers.iter_mut().for_each(|it| it.trust = false);
+        for server in &mut it.mcp_servers {
+            (server.trust, server.sandbox) = (false, ProgramSandbox::default());
+        }
     }
     if let (AgentOrigin::Workspace(_) | AgentOrigin::Extension(..), AgentRun::Peer(it)) =
         (&definition.origin, &definition.run)

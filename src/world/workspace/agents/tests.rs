@@ -43,7 +43,7 @@ fn describe(it: &AgentDefinition) -> String {
             let servers: Vec<String> = run
                 .mcp_servers
                 .iter()
-                .map(|it| format!("{} {:?} trust={} confined={}", it.name, it.link, it.trust, it.confined))
+                .map(|it| format!("{} {:?} trust={} confined={}", it.name, it.link, it.trust, it.of_project))
                 .collect();
             add("servers", (!servers.is_empty()).then(|| servers.join(";")));
             add("text", Some(run.instructions.clone()));
