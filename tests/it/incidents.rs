@@ -204,7 +204,7 @@ fn answers_of_a_shared_server_do_not_cross() {
     let mut sandbox = Sandbox::new();
     sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
     let (sandbox, mut client) = agent(sandbox, &[one, two, "text \"Done.\"", "text \"Done.\""]);
-    let log = sandbox.workspace().join("mcp.log");
+    let log = sandbox.home().join("mcp.log");
     let open = |client: &mut Client| {
         client.new_session_with(&sandbox.workspace(), json!([server("p", "crossed", &log)])).unwrap()
     };

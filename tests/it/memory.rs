@@ -226,3 +226,29 @@ fn instructions_that_an_agent_wrote_do_not_count() {
     prompt(&mut client, &session, "three");
     assert!(system(&server, 6).contains("PERSON-WORD"));
 }
+
+/// Also while it still runs: no call has ended since that could tell whose the file is.
+#[test]
+fn instructions_of_a_command_in_the_background_do_not_count() {
+    let command = "mkdir late; printf LATE-%s WORD > late/GEMINI.md; echo x > late/x.txt; read < hold";
+    let started = calls("run_shell_command", &json!({ "command": command, "is_background": true, "delay_ms": 0 }));
+    let mut left = vec![says("1."), read("late/x.txt"), started];
+    let mut sandbox = Sandbox::new();
+    let made = sandbox.workspace().join("late/x.txt");
+    let server = ModelServer::answering(move |_| {
+        while left.len() == 2 && !std::fs::exists(&made).unwrap() {
+            std::thread::yield_now();
+        }
+        left.pop()
+    });
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox.args.extend(["--approval-mode", "auto"].map(Into::into));
+    let hold = sandbox.workspace().join("hold");
+    assert!(std::process::Command::new("mkfifo").arg(hold).status().unwrap().success());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (_, said) = prompt(&mut client, &session, "one");
+    assert!(said.contains("late/GEMINI.md: an agent wrote it"), "{said}");
+    assert_eq!(told(&server, 2, "LATE-WORD"), 0, "{said}");
+}

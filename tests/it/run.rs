@@ -1,10 +1,9 @@
 //! `castor run` from outside: what only the real process shows.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     io::{Read, Write},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::fd::OwnedFd,
     process::{Command, Stdio},
     sync::mpsc,
 };
@@ -15,20 +14,6 @@ use crate::{
     model_server::{ModelServer, calls, says},
     watched_castor::WatchedCastor,
 };
-
-#[test]
-fn non_utf8_folder_is_reported() {
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join(OsStr::from_bytes(b"n\xff"));
-    fs::create_dir(&folder).unwrap();
-    let castor = WatchedCastor::new();
-    let mut run = Command::new(castor.client());
-    let ended = run.args(["run", "--model", "demo", "hi"]).current_dir(&folder).env("HOME", home.path()).output();
-    let ended = ended.unwrap();
-    assert_eq!(ended.status.code(), Some(42));
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("not UTF-8"), "{said}");
-}
 
 /// What a flag names must be there: that is configuration, and has its own exit code.
 #[test]

@@ -1,6 +1,6 @@
 //! `castor looked`: the user's word for files that agents wrote.
 
-use std::{ffi::OsString, io::Write};
+use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 
@@ -15,7 +15,7 @@ use crate::{
 pub struct LookedArgs {
     /// Files and folders [default: all of this folder, after a question]
     #[arg(value_name = "PATH")]
-    pub paths: Vec<OsString>,
+    pub paths: Vec<PathBuf>,
 }
 
 const REFUSED: &str =

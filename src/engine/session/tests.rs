@@ -289,18 +289,12 @@ impl World {
             }
             Effect::ReadMemory | Effect::DiscoverMemory { .. } => {
                 let name = if matches!(what, Effect::ReadMemory) { "/w/GEMINI.md" } else { "/w/a/GEMINI.md" };
-                let file = |text: &str| MemoryFile {
-                    path: AbsPath::new(name).unwrap(),
-                    tier: MemoryTier::Project,
-                    text: text.to_owned(),
-                };
+                let (path, tier) = (AbsPath::new(name).unwrap(), MemoryTier::Project);
+                let file = |text: &str| MemoryFile { path: path.clone(), tier, text: text.to_owned() };
                 let files: [Result<Vec<MemoryFile>, String>; 4] =
                     [Ok(vec![]), Ok(vec![file("a")]), Ok(vec![file("b")]), Err("no".to_owned())];
-                Input::MemoryRead {
-                    effect,
-                    files: files[self.dice(4) as usize].clone().map(Into::into),
-                    faults: Vec::new(),
-                }
+                let files = files[self.dice(4) as usize].clone().map(Into::into);
+                Input::MemoryRead { effect, files, faults: vec!["wrong".to_owned(); self.dice(2) as usize] }
             }
             Effect::ChooseAgent { .. } => Input::AgentChosen { effect },
             Effect::RenewCredential(_) => Input::CredentialRenewed { effect, changed: self.dice(2) == 0 },

@@ -9,7 +9,7 @@ use jsonrpsee::types::{ErrorCode, ErrorObjectOwned};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::base::text;
+use crate::base::{shown_text::show_text, text};
 
 /// The client should offer to sign in.
 pub const AUTH_REQUIRED: i32 = -32000;
@@ -106,6 +106,8 @@ pub fn failed(kind: &str, why: &str) -> ErrorObjectOwned {
     let why = text::end_sentence(why);
     let fits = one_line(&why).len() <= MAX_MESSAGE;
     let details = if fits { one_line(&why) } else { Cow::Borrowed(text::head(&why, MAX_DETAILS)) };
+    // As the message is shown.
+    let details = show_text(&details);
     new(ErrorCode::InternalError, &why, json!({ "details": details, "kind": kind }))
 }
 

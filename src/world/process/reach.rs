@@ -39,8 +39,7 @@ impl ProgramLine<'_> {
             }
             let whole = self.expand(word);
             res.extend(roots.iter().filter(|it| whole.contains(&it.to_string())).cloned());
-            let between = |it: char| it.is_whitespace() || BETWEEN.contains(it);
-            for piece in whole.split(between).chain([whole.as_str()]).filter(|it| !it.is_empty()) {
+            for piece in whole.split(is_between).chain([whole.as_str()]).filter(|it| !it.is_empty()) {
                 res.extend(places(piece, self.folder, &bases).iter().filter_map(|it| root_of(it, roots)));
             }
         }
@@ -78,7 +77,8 @@ impl ProgramLine<'_> {
             res.push_str(before);
             rest = after;
             if is_home {
-                res.push_str(if at_start && (after.is_empty() || after.starts_with('/')) { home } else { "~" });
+                let ends = after.chars().next().is_none_or(|it| it == '/' || is_between(it));
+                res.push_str(if at_start && ends { home } else { "~" });
                 continue;
             }
             let in_braces = after.strip_prefix('{').and_then(|it| it.split_once('}'));
@@ -98,7 +98,7 @@ impl ProgramLine<'_> {
     fn bases(&self) -> Vec<AbsPath> {
         let words = self.args.iter().flat_map(|it| {
             let whole = self.expand(it);
-            whole.split(|it: char| it.is_whitespace() || BETWEEN.contains(it)).map(str::to_owned).collect::<Vec<_>>()
+            whole.split(is_between).map(str::to_owned).collect::<Vec<_>>()
         });
         let named = words.filter_map(AbsPath::new).filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
         let home = self.value("HOME").and_then(AbsPath::new);
@@ -135,17 +135,23 @@ pub fn away(castor: &AbsPath, roots: &[AbsPath]) -> AbsPath {
 pub fn make_away(cwd: &AbsPath) {
     if cwd.as_path().file_name().is_some_and(|it| it == AWAY) {
         // Without it nothing starts, which is said then.
-        _ = std::fs::create_dir_all(cwd.as_path());
+        _ = disk::create_private_dir(cwd);
     }
 }
 
-/// Where a word may lead.
+fn is_between(it: char) -> bool {
+    it.is_whitespace() || BETWEEN.contains(it)
+}
+
+/// Where a word may lead. What it names need not be there yet, if its folder is.
 fn places(word: &str, folder: &AbsPath, bases: &[AbsPath]) -> Vec<AbsPath> {
     if let Some(it) = AbsPath::new(word) {
         return vec![it];
     }
     let plain = word.starts_with("./") || word.starts_with("../") || matches!(word, "." | "..");
-    let there = bases.iter().map(|it| it.join(word)).filter(|it| it.as_path().symlink_metadata().is_ok());
+    let is_there = |it: &AbsPath| it.as_path().symlink_metadata().is_ok();
+    let in_folder = |it: &AbsPath| word.contains('/') && it.parent().is_some_and(|it| is_there(&it));
+    let there = bases.iter().map(|it| it.join(word)).filter(|it| is_there(it) || in_folder(it));
     there.chain(plain.then(|| folder.join(word))).collect()
 }
 

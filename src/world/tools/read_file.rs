@@ -92,10 +92,9 @@ impl Builtin for ReadFile {
         ToolSpec {
             name: READ_FILE.into(),
             title: "ReadFile".into(),
-            description:
-                "Reads a text file (2000 lines or 60 KiB at most; use start_line and end_line for more), image, \
+            description: "Reads a text file (up to 2000 lines or 60 KiB; start_line and end_line for more), image, \
                           PDF, audio or video file."
-                    .into(),
+                .into(),
             kind: ToolKind::Read,
             traits: ToolTraits { returns_whole: true, ..ToolTraits::LOOKS },
             parameters: schema::object(

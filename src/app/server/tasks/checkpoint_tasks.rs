@@ -9,7 +9,7 @@ use std::{
 
 use super::{editor_client::EditorFs, effect_task::EffectTask, looks};
 use crate::{
-    app::panics,
+    app::{panics, session::session_resources::Files},
     base::{
         checkpoint::{Changes, CheckpointResult, Conflict, OnConflict, RestoreOrder, RestoreResult, Scope},
         fs::{Fs, FsError},
@@ -68,6 +68,23 @@ pub fn open_checkpoints(task: &EffectTask) {
         _ = task.answers.blocking_send(task.event(Input::Notice(it)));
     }
     _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
+}
+
+/// Notes what runs in the background wrote since the last walk, so that it is known as an agent's. Blocks.
+pub fn note_background_writes(files: &Files, roots: &[AbsPath]) {
+    let Some(checkpoints) = &files.checkpoints else { return };
+    if !roots.iter().any(|it| files.provenance.has_writers(it).unwrap_or(true)) {
+        return;
+    }
+    // Each plan begins with a walk; this one is for nothing.
+    let nothing = RestoreOrder {
+        id: CheckpointId::from("memory"),
+        undo: Vec::new(),
+        on_conflict: OnConflict::Fail,
+        paths: Some(Vec::new()),
+    };
+    // Where it fails, what was known before still holds.
+    _ = checkpoints.plan(&nothing, &Buffers::default()).inspect_err(|it| tracing::debug!("{it}"));
 }
 
 pub async fn take_checkpoint(task: EffectTask, id: CheckpointId, scope: Scope) {

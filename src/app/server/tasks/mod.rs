@@ -7,6 +7,7 @@ pub mod effect_task;
 pub mod host_call;
 pub mod jobs;
 pub mod looks;
+mod memory_tasks;
 pub mod metadata_order;
 pub mod pending_chores;
 mod queues;

@@ -1,11 +1,6 @@
 //! Threads that do the loop's jobs; each job answers with an event, even if it fails.
 
-use std::{
-    fs::File,
-    future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{fs::File, future::Future, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use tokio::{runtime::Handle, sync::mpsc::Sender};
@@ -17,6 +12,7 @@ use super::{
     effect_task::{EffectTask, unknown_tool},
     host_call::call_host,
     jobs::{CompletionJob, EffectJob, Job, Workers},
+    memory_tasks,
     pending_chores::{self, FileWrite},
     queues::Queues,
     redact_output, server_errand,
@@ -37,7 +33,6 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest, Purpose},
         model_table::ModelTable,
         path::AbsPath,
-        saved_memory::MemoryOrder,
         server_offer::ServerQuery,
         tool::{Access, BaseHash, ToolCall, ToolError, ToolKind, ToolOutput},
     },
@@ -49,10 +44,7 @@ use crate::{
         process::{Groups, sandbox},
         redaction::Stream,
         tools::CallKnowledge,
-        workspace::{
-            memory::{self, FoundFiles, MemorySearch},
-            saved,
-        },
+        workspace::saved,
     },
 };
 
@@ -110,9 +102,9 @@ impl Threads {
             Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
             Effect::Look { place } => self.leaves.spawn(checkpoint_tasks::look(task, place)),
             Effect::RunHook(it) => self.run_hook(task, *it),
-            Effect::ReadMemory => self.read_memory(task, memory::read),
-            Effect::ChangeMemory(order) => self.change_memory(task, *order),
-            Effect::DiscoverMemory { places } => self.read_memory(task, move |it| memory::read_nested(it, &places)),
+            Effect::ReadMemory => self.spawn_blocking(move || memory_tasks::read(&task)),
+            Effect::ChangeMemory(order) => self.spawn_blocking(move || memory_tasks::change(&task, &order)),
+            Effect::DiscoverMemory { places } => self.spawn_blocking(move || memory_tasks::discover(&task, &places)),
             // Said or timed by the loop itself.
             Effect::AskUser(_)
             | Effect::WithdrawQuestion { .. }
@@ -207,17 +199,6 @@ impl Threads {
         self.models.spawn_blocking(work);
     }
 
-    fn change_memory(&self, task: EffectTask, order: MemoryOrder) {
-        self.spawn_blocking(move || {
-            let saved = task.resources.tools.saved_memory.as_ref();
-            let report = match saved {
-                Some(it) => memory::change_saved(it, &order),
-                None => Err("castor has no folder of its own: set CASTOR_HOME or HOME".to_owned()),
-            };
-            _ = task.answers.blocking_send(task.event(Input::MemoryChanged { effect: task.id, report }));
-        });
-    }
-
     fn complete(&self, it: CompletionJob) {
         let events = self.control.clone();
         self.leaves.spawn(async move {
@@ -225,20 +206,6 @@ impl Threads {
             let result = connection.complete(&query, &CancellationToken::new()).await;
             // The loop is gone only at exit.
             _ = events.send(Event::Completed { ticket, result }).await;
-        });
-    }
-
-    /// A look at the disk: not for the loop.
-    fn read_memory(&self, task: EffectTask, look: impl FnOnce(&MemorySearch) -> FoundFiles + Send + 'static) {
-        self.spawn_blocking(move || {
-            let wanted = &task.resources.model_input.memory;
-            let found = catch_unwind(AssertUnwindSafe(|| look(wanted))).map_err(|it| panics::panic_message(&*it));
-            let (files, faults) = match found {
-                Ok(it) => (Ok(it.files.into()), it.faults),
-                Err(why) => (Err(why), Vec::new()),
-            };
-            // The loop is gone only at exit.
-            _ = task.answers.blocking_send(task.event(Input::MemoryRead { effect: task.id, files, faults }));
         });
     }
 }

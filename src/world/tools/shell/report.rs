@@ -85,14 +85,14 @@ impl ReportFacts {
     /// What a command, or a part of it, was kept from, as far as it printed that.
     fn denial(&self) -> Option<Denial> {
         let WatchEnd::Exited(exit) = &self.ending else { return None };
-        if exit.code == Some(0) && !self.hides_exit_codes() {
-            return None;
-        }
-        recognise_denial(self.confined.as_deref()?, &self.cwd, &self.command, exit.code, &self.text)
+        let found = recognise_denial(self.confined.as_deref()?, &self.cwd, &self.command, exit.code, &self.text)?;
+        let is_elsewhere = matches!(found, Denial::Write { .. } | Denial::Hidden { .. } | Denial::Other);
+        let did_no_harm = exit.code == Some(0) && is_elsewhere && !self.hides_exit_codes();
+        (!did_no_harm).then_some(found)
     }
 
     /// Whether the exit code may be another one's than that of the command that failed. A single command that ended
-    /// well did what it was to do, whatever it could not reach on the way, such as a cache that is read-only here.
+    /// well did what it was to do, whatever it could not write elsewhere, such as a cache in the home folder.
     fn hides_exit_codes(&self) -> bool {
         self.command.trim_end().contains(['|', ';', '&', '\n', '`', '(', '{'])
     }
