@@ -83,7 +83,9 @@ impl ChangeSummary {
 /// What changed, in words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CountedChanges {
-    /// With how to undo it.
+    /// How many files and lines.
+    pub counts: String,
+    /// The same with what to look at, and how to undo it.
     pub words: String,
     /// Files that other programs obey are among them.
     pub warning: Option<String>,
@@ -134,7 +136,8 @@ fn count_changes(listing: &Value, known: &BTreeSet<String>, roots: &[PathBuf]) -
         0 => String::new(),
         n => format!("; {n} not looked at: castor diff"),
     };
-    Some(CountedChanges { words: format!("{what}{new}{unseen} (castor undo takes it back)"), warning })
+    let words = format!("{what}{new}{unseen} (castor undo takes it back)");
+    Some(CountedChanges { counts: what, words, warning })
 }
 
 /// Tools look for their settings there. What is quarantined is said already.

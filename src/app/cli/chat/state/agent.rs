@@ -170,7 +170,7 @@ impl Chat {
         let before = self.calls.changed.counted.take().and_then(|it| it.warning);
         self.calls.changed.summarize(listing);
         let counted = self.calls.changed.counted.as_ref();
-        self.status.changes = counted.map(|it| it.words.split(" (").next().unwrap_or_default().to_owned());
+        self.status.changes = counted.map(|it| it.counts.clone());
         // Once is enough.
         let warning = counted.and_then(|it| it.warning.clone()).filter(|it| before.as_ref() != Some(it));
         warning.iter().for_each(|it| self.note(it));
