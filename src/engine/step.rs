@@ -355,7 +355,7 @@ pub enum Effect {
         base: Option<BaseHash>,
         seen: SeenFiles,
         durable: bool,
-        sandbox_grant: SandboxGrant,
+        sandbox_grant: Box<SandboxGrant>,
         /// What it changes is told with its end.
         hold: Option<CallHold>,
         /// The host runs it.

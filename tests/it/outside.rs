@@ -62,7 +62,7 @@ fn bed(mode: &str, settings: &Value) -> Sandbox {
     fs::create_dir_all(sandbox.home().join("bin")).unwrap();
     symlink(sandbox.workspace().join("sub/x"), sandbox.home().join("bin/linked")).unwrap();
     let path = std::env::var("PATH").unwrap();
-    sandbox.env.push(("PATH".into(), format!("{}:{path}", sandbox.home().join("bin").display()).into()));
+    sandbox.env.push(("PATH".into(), format!("{}:{path}", sandbox.home().join("bin").display())));
     sandbox.args.extend(["--approval-mode", mode].map(Into::into));
     sandbox
 }
@@ -120,7 +120,7 @@ fn attack() -> Vec<String> {
 
 fn with_model(sandbox: &mut Sandbox, answers: Vec<String>) -> ModelServer {
     let model = ModelServer::start([answers, vec![says("Done."); 8]].concat());
-    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone().into()));
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
     model
 }

@@ -108,7 +108,7 @@ mod tests {
     fn run(id: u64, durable: bool) -> Act {
         let call = serde_json::from_value(json!({"id": "c", "name": "read_file", "args": {}})).unwrap();
         let (places, base, seen, hold, host) = ([].into(), None, Vec::new(), None, None);
-        let sandbox_grant = crate::base::sandbox::SandboxGrant::default();
+        let sandbox_grant = Box::default();
         Act::Do(EffectId(id), Effect::Run { call, places, base, seen, durable, sandbox_grant, hold, host })
     }
 

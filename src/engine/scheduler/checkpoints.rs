@@ -76,8 +76,16 @@ impl Call {
             .union(&self.sandbox_grant);
         self.has_run = true;
         let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_files(cx.step));
-        let effect =
-            cx.step.start_effect(Effect::Run { call, places, base, seen, durable, sandbox_grant: leave, hold, host });
+        let effect = cx.step.start_effect(Effect::Run {
+            call,
+            places,
+            base,
+            seen,
+            durable,
+            sandbox_grant: Box::new(leave),
+            hold,
+            host,
+        });
         self.state = CallState::Running { effect };
     }
 

@@ -6,7 +6,6 @@ pub mod injected;
 
 /// A step that leaves something on a disk comes next.
 #[cfg(not(test))]
-#[expect(clippy::unnecessary_wraps)]
 pub fn step(_name: &'static str) -> std::io::Result<()> {
     Ok(())
 }

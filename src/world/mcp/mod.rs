@@ -112,7 +112,7 @@ impl HostHandles {
 pub enum ServerEvent {
     Ready {
         connection: Connection,
-        lists: ServerLists,
+        lists: Box<ServerLists>,
     },
     ListsChanged(ServerLists),
     Question(ServerQuestion),

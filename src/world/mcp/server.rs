@@ -94,7 +94,7 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
         held.findings.note_start(open.is_outside, open.refusal.take());
-        tell(ServerEvent::Ready { connection: connection.clone(), lists: ready.clone() }).await;
+        tell(ServerEvent::Ready { connection: connection.clone(), lists: Box::new(ready.clone()) }).await;
         let gone = tokio::select! {
             why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
             () = plug.wait_until_renewed() => None,

@@ -50,7 +50,7 @@ enum GroupOrder {
     StartBegins,
     /// It was added by now, or did not come to be.
     StartEnded,
-    Add(Process, String, Placeholders),
+    Add(Process, String, Box<Placeholders>),
     /// The group is empty; reported when everything held for it is released.
     Forget(u32, oneshot::Sender<()>),
     /// Its first process is dead; reported with the processes that are left.
@@ -106,7 +106,7 @@ impl Groups {
 
     /// `placeholders` are released when the group is empty.
     pub(super) fn add(&self, pid: u32, mark: String, placeholders: Placeholders) {
-        self.send_or_kill(pid, GroupOrder::Add(Process::now(pid), mark, placeholders));
+        self.send_or_kill(pid, GroupOrder::Add(Process::now(pid), mark, Box::new(placeholders)));
     }
 
     /// Ends all processes that the one of this number began.
@@ -241,7 +241,14 @@ impl Reaper {
                 self.records.extend(placeholders.records());
                 self.groups.insert(
                     leader.pid,
-                    Group { leader, mark, placeholders, known: Vec::new(), term_sent: None, outlives_leader: false },
+                    Group {
+                        leader,
+                        mark,
+                        placeholders: *placeholders,
+                        known: Vec::new(),
+                        term_sent: None,
+                        outlives_leader: false,
+                    },
                 );
                 if self.closing {
                     self.end(leader.pid);

@@ -20,7 +20,7 @@ pub fn is_inside() -> bool {
 
 /// Whether a castor started this one, or what started it, as far as the system tells.
 pub fn descends_from_castor() -> bool {
-    is_inside() || ancestors().any(|it| is_castor(it))
+    is_inside() || ancestors().any(is_castor)
 }
 
 /// The processes above this one, nearest first.

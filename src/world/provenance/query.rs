@@ -272,13 +272,11 @@ impl Opened {
             // A folder in its place is another thing.
             (Present::Folder, Some(_)) => return Ok(None),
             (Present::Bytes(now), Some(_)) if self.ledger.book.looked.get(path) == Some(now) => return Ok(None),
-            (Present::Bytes(now), Some(left)) if *now == left => {
-                if self.is_committed(of, path, &entry) {
-                    return Ok(None);
-                }
+            (Present::Bytes(now), Some(left)) if *now == left && self.is_committed(of, path, &entry) => {
+                return Ok(None);
             }
             // Nobody but a person changed it since.
-            (Present::Bytes(now), Some(_)) if !self.has_writers => {
+            (Present::Bytes(now), Some(left)) if *now != left && !self.has_writers => {
                 let bytes = read_head(root, path).filter(|it| hash_of(it) == *now);
                 match entry.after_person(*now, bytes.as_deref(), &|it| content(&self.store, it)) {
                     Some(it) => entry = it,

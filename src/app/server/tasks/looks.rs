@@ -48,7 +48,7 @@ pub fn find(provenance: &Provenance, place: &AbsPath, cwd: &AbsPath) -> Result<(
     let above = found.iter().position(|it| !it.path.starts_with(real.as_path()));
     if let Some(above) = above.map(|at| found.remove(at)) {
         let folder = path_text::to_text(&above.path).into_owned();
-        let bytes = std::fs::File::open(real.as_path()).ok().filter(|it| it.metadata().is_ok_and(|it| it.is_file()));
+        let bytes = disk::open_real(&real).ok();
         let hash = bytes.and_then(|it| disk::hash_of_file(&it).ok());
         let hash = hash.ok_or_else(|| format!("{folder} is known as a whole only: castor looked {folder}"))?;
         found = vec![Unseen { path: real.as_path().to_owned(), hash: Some(hash), is_folder: false, ..above }];

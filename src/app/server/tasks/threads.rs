@@ -93,7 +93,7 @@ impl Threads {
             Effect::Run { call, places, base, seen, sandbox_grant, hold, host, .. } => {
                 let span = call_span(&task, &call, output.is_some());
                 let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output, host };
-                self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
+                self.leaves.spawn(run(EffectTask { sandbox_grant: *sandbox_grant, ..task }, call, log, span));
             }
             Effect::OpenCheckpoints => self.queues.look(task),
             Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(task, id, scope)),

@@ -188,7 +188,7 @@ fn a_flood_makes_nothing_seen_and_eats_no_memory() {
         assert!(bed.provenance().is_unseen(&bed.root.join(format!("m{n}/5"))).unwrap());
     }
     // One of the flood, elsewhere.
-    bed.person(&checkpoints, || _ = fs::rename(bed.path("out/0/97"), bed.path("97")).unwrap());
+    bed.person(&checkpoints, || fs::rename(bed.path("out/0/97"), bed.path("97")).unwrap());
     assert!(bed.provenance().is_unseen(&bed.root.join("97")).unwrap());
 }
 
