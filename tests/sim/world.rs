@@ -317,7 +317,7 @@ impl World {
         let tools: Vec<ServerTool> = words.map(server_tool).collect();
         let lists = ServerLists { tools, ..ServerLists::default() };
         Some(match first {
-            "ready" => ServerEvent::Ready { connection: CONNECTION.clone(), lists },
+            "ready" => ServerEvent::Ready { connection: CONNECTION.clone(), lists: Box::new(lists) },
             "changed" => ServerEvent::ListsChanged(lists),
             "down" => {
                 let (why, pause) = ("it crashed".to_owned(), Duration::from_secs(1));
