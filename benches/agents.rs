@@ -223,7 +223,7 @@ impl World {
                 vec![Input::Checkpointed { effect, result: Ok(CheckpointResult::default()) }]
             }
             Effect::ReadMemory | Effect::DiscoverMemory { .. } => {
-                vec![Input::MemoryRead { effect, files: Ok([].into()) }]
+                vec![Input::MemoryRead { effect, files: Ok([].into()), faults: Vec::new() }]
             }
             other => panic!("nothing else is to be done: {other:?}"),
         }
