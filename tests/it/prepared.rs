@@ -386,4 +386,4 @@ fn command_cannot_change_objects_that_checkpoints_keep() {
 const LARGE: u64 = 101 << 20;
 
 /// 200 ms are ten looks; where nobody watches, there are as many as until the command's end.
-const MAX_WINDOW: usize = 3;
+const MAX_WINDOW: usize = 10;

@@ -284,8 +284,8 @@ impl WatchedCommand for Quarantine {
             let root = roots.iter().find(|it| place.starts_with(it))?;
             self.repositories.is_new(&roots, place, true).then(|| self.disarm(root, place))?
         };
-        let aside: Vec<_> = places.iter().filter_map(at).collect();
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner).0.extend(aside);
+        // Held from the rename on: whoever reports at the command's end waits for what is to be told of it.
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).0.extend(places.iter().filter_map(at));
     }
 }
 
