@@ -5,6 +5,7 @@ mod fitting;
 pub mod name_pattern;
 pub mod parameter;
 pub mod row;
+mod rows;
 pub mod service_life;
 pub mod thinking;
 
@@ -18,16 +19,16 @@ use serde::Deserialize;
 
 use self::{
     edit_tool::EditTool,
-    name_pattern::ModelName,
     row::{CallIds, ModelFamily, ModelRow, ROW_KEYS, StructuredOutput},
+    rows::ModelRows,
     service_life::read_day,
     thinking::{ThinkingKind, ThinkingRange},
 };
 
 pub use parameter::{Parameter, ParameterSet};
 
-/// The rows that castor brings. A test reads them with all checks; a session goes without, for they cost as much again.
-const BUILT_IN: &str = include_str!("model_table/models.toml");
+/// The rows that castor brings, as the build made them of `models.toml`. A test reads that file with all checks.
+const BUILT_IN: &str = include_str!(concat!(env!("OUT_DIR"), "/models.json"));
 /// The longest chain of successors.
 const MAX_SUCCESSORS: usize = 16;
 
@@ -49,7 +50,7 @@ pub struct ModelTable {
     #[serde(default, rename = "family")]
     families: BTreeMap<String, ModelFamily>,
     #[serde(default, rename = "model")]
-    pub rows: Vec<ModelRow>,
+    pub rows: ModelRows,
 }
 
 /// Another name of a model, or of parameters.
@@ -101,7 +102,7 @@ impl ModelTable {
     pub fn built_in() -> Arc<Self> {
         /// One for all sessions; read when it is first needed.
         static TABLE: LazyLock<Arc<ModelTable>> =
-            LazyLock::new(|| Arc::new(toml::from_str(BUILT_IN).unwrap_or_default()));
+            LazyLock::new(|| Arc::new(serde_json::from_str(BUILT_IN).unwrap_or_default()));
         TABLE.clone()
     }
 
@@ -154,8 +155,7 @@ impl ModelTable {
 
     /// The row of a model, whoever serves it. The longest pattern wins.
     pub fn row(&self, model: &str) -> Option<&ModelRow> {
-        let name = ModelName::of(model);
-        self.rows.iter().filter(|it| it.id.fits(&name)).max_by_key(|it| it.id.weight())
+        self.rows.of(model)
     }
 
     pub fn family(&self, row: &ModelRow) -> Option<&ModelFamily> {

@@ -20,7 +20,13 @@ impl NamePattern {
 
     /// Whether the model's own name is meant, with or without the date of a snapshot.
     pub fn fits(&self, name: &ModelName<'_>) -> bool {
-        fits(self.0.as_bytes(), name.dated.as_bytes()) || fits(self.0.as_bytes(), name.undated.as_bytes())
+        let fits = |it: &str| fits(self.0.as_bytes(), it.as_bytes());
+        fits(name.dated) || (name.undated.len() < name.dated.len() && fits(name.undated))
+    }
+
+    /// In lower case; 0 if there is none.
+    pub(super) fn first_letter(&self) -> u8 {
+        first_letter(&self.0)
     }
 }
 
@@ -41,6 +47,15 @@ impl<'a> ModelName<'a> {
         let dated = without_revision(without_vendors(name));
         Self { dated, undated: undated(dated) }
     }
+
+    /// In lower case; 0 if there is none. The date is no part of it.
+    pub(super) fn first_letter(&self) -> u8 {
+        first_letter(self.undated)
+    }
+}
+
+fn first_letter(text: &str) -> u8 {
+    text.as_bytes().first().map_or(0, u8::to_ascii_lowercase)
 }
 
 /// Without words before dots: `us.anthropic.`. Digits before a dot belong to a version.
