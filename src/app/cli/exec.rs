@@ -1,6 +1,6 @@
 //! `castor exec` and `castor shell`: a person's own programs in the sandbox of commands.
 
-use std::{ffi::OsString, io, path::Path};
+use std::{ffi::OsString, io, path::Path, thread};
 
 use clap::Args;
 
@@ -16,7 +16,7 @@ use crate::{
     base::{path::AbsPath, sandbox::SandboxGrant},
     world::{
         disk,
-        process::{Spawn, Stdin, foreground, surroundings},
+        process::{Spawn, Stdin, foreground, sandbox, surroundings},
         secrets::{Env, name_looks_secret, value_looks_secret},
         workspace::{self, castor_home, memory},
     },
@@ -65,6 +65,8 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
     if surroundings::is_inside() {
         return failed_start(argv, &foreground::become_program(argv, cwd));
     }
+    // What this system can confine with is tried while the settings are read.
+    thread::spawn(sandbox::has_mounts);
     let (folder, castor) = match (folder_of(cwd, env), castor_home(env)) {
         (folder, Some(castor)) => (folder, castor),
         (_, None) => {
