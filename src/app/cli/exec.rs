@@ -66,7 +66,7 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
         return failed_start(argv, &foreground::become_program(argv, cwd));
     }
     // What this system can confine with is tried while the settings are read.
-    thread::spawn(sandbox::has_mounts);
+    let trial = thread::spawn(sandbox::has_mounts);
     let (folder, castor) = match (folder_of(cwd, env), castor_home(env)) {
         (folder, Some(castor)) => (folder, castor),
         (_, None) => {
@@ -86,6 +86,8 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
     let confined = confined.with_grant(&grant).unwrap_or(confined);
     let env = env_for(env, &settings);
     let Some((program, args)) = argv.split_first() else { return EXIT_INPUT };
+    // Signals are heard by this thread alone.
+    _ = trial.join();
     let spawn = Spawn { program, args, cwd, env: &env, stdin: Stdin::Inherited, confined: Some(&confined) };
     match foreground::run_confined(&spawn) {
         Ok(end) => {
