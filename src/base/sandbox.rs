@@ -7,9 +7,13 @@ mod program;
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
-use crate::base::{guarded_names, path::AbsPath};
+use crate::base::{
+    guarded_names::{self, GuardedNames},
+    path::AbsPath,
+};
 
 pub use denial::Denial;
 pub use grant::SandboxGrant;
@@ -19,7 +23,7 @@ pub use program::ProgramSandbox;
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
 
 /// What a sandbox holds in a folder that commands write.
-const PROTECTED_LISTS: [guarded_names::GuardedNames; 2] = [guarded_names::CONFIG, guarded_names::TOOLS];
+static PROTECTED_LISTS: [&LazyLock<&GuardedNames>; 2] = [&guarded_names::CONFIG, &guarded_names::TOOLS];
 
 /// Where names that follow each other may be held in a folder. One name alone begins with the folder's own.
 pub fn protected_below(root: &Path) -> Vec<PathBuf> {
@@ -68,23 +72,6 @@ pub const SELF_COMMONDIR: Placeholder = Placeholder::File("././.\n");
 /// The same for each folder in `.git/worktrees`. `None`: always there.
 pub const WORKTREE_CONFIG: &[(&str, Option<Placeholder>)] =
     &[("commondir", None), ("config.worktree", Some(Placeholder::File(""))), ("gitdir", None)];
-
-/// What shells and git obey in a home folder, where that is a workspace.
-pub const HOME_CONFIG: &[&str] = &[
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config",
-    ".gitconfig",
-    ".local",
-    ".profile",
-    ".ssh",
-    ".zlogin",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-];
 
 /// Write access of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,7 @@ use crate::{
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{
-            Confinement, HOME_CONFIG, OwnFolders, ProgramSandbox, ProtectedPaths, SandboxGrant, SandboxLevel,
-            SandboxState,
-        },
+        sandbox::{Confinement, OwnFolders, ProgramSandbox, ProtectedPaths, SandboxGrant, SandboxLevel, SandboxState},
         text,
         trust::Trust,
     },
@@ -139,7 +136,7 @@ fn default_protection(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths
     let (castor, home) = (canonical(castor.clone()), home.map(canonical));
     let mut never_written = vec![castor.clone()];
     if let Some(home) = &home {
-        let names = || [".gemini", ".castor"].iter().chain(HOME_CONFIG);
+        let names = || [".gemini", ".castor"].iter().chain(guarded_names::home_config());
         never_written.extend(names().map(|it| home.join(it)));
         // Dotfiles are often links.
         let mut link_targets = disk::real_paths_in(home, names());

@@ -1,6 +1,6 @@
 //! Credentials and tool folders in the home folder and the system's folders.
 
-use super::SECRETS;
+use super::{LISTS, SECRETS};
 
 /// Below a home folder, beside what [`SECRETS`] names there.
 #[rustfmt::skip]
@@ -30,5 +30,10 @@ pub const TOOL_FOLDERS: &[&str] = &[
 /// Below a home folder: what opens other machines and accounts. A sandbox masks it.
 pub fn credentials() -> impl Iterator<Item = &'static str> {
     let of_home = |it: &&&str| !it.starts_with('/') && (it.starts_with('.') || it.contains('/'));
-    SECRETS.names.iter().chain(SECRETS.paths).filter(of_home).chain(MORE_CREDENTIALS).copied()
+    SECRETS.names.iter().chain(&SECRETS.paths).filter(of_home).chain(MORE_CREDENTIALS).copied()
+}
+
+/// Below a home folder: what shells and git obey, where that is a workspace.
+pub fn home_config() -> &'static [&'static str] {
+    &LISTS.home_config
 }

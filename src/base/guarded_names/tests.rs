@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::{CONFIG, GuardedNames, SECRETS, TOOLS};
+use super::{CONFIG, FILE, GuardedNames, Lists, SECRETS, TOOLS};
 
 #[test]
 fn lists_are_sound() {
-    for list in [SECRETS, CONFIG, TOOLS] {
-        assert!(list.names.is_sorted());
-        let all = [list.names, list.starts, list.ends, list.paths].concat();
+    toml::from_str::<Lists>(FILE).unwrap();
+    for list in [&SECRETS, &CONFIG, &TOOLS] {
+        assert!(list.names.is_sorted() && list.names.len() + list.paths.len() > 5);
+        let all = [&*list.names, &list.starts, &list.ends, &list.paths].concat();
         assert!(all.iter().all(|it| it.to_lowercase() == *it), "{all:?}");
         assert!(list.paths.iter().all(|it| it.trim_start_matches('/').contains('/') && !it.starts_with(['*'])));
         assert!(list.names.iter().all(|it| !it.contains('/')));

@@ -125,7 +125,7 @@ fn line_of(call: &ToolCall) -> Option<&str> {
 /// Neither what programs obey nor where secrets are kept, by any name on the way; and not a whole top folder.
 fn is_plain(folder: &AbsPath) -> bool {
     let path = folder.as_path();
-    let guarded = [guarded_names::CONFIG, guarded_names::SECRETS].iter().any(|it| it.find(path).is_some());
+    let guarded = [&guarded_names::CONFIG, &guarded_names::SECRETS].iter().any(|it| it.find(path).is_some());
     path.components().count() > 2 && !guarded
 }
 

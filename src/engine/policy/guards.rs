@@ -214,12 +214,12 @@ fn find(word: &ShellWord, folder: Option<&str>, is_held: bool) -> Option<Guard> 
     }
     let relative = folder.filter(|_| !text.starts_with(['/', '~', '-', '$']));
     let joined = relative.map(|it| format!("{it}/{text}")).filter(|it| !is_public_key(it));
-    let entry = |list: GuardedNames| {
+    let entry = |list: &GuardedNames| {
         let own = |text: &str| list.find_names(names(text), text.starts_with('/'));
         own(text).or_else(|| joined.as_deref().and_then(own))
     };
-    let config = || entry(CONFIG).map(|name| Guard { reason: OBEYED, name });
-    entry(SECRETS).map(Guard::secret).or_else(|| if is_held { None } else { config() })
+    let config = || entry(&CONFIG).map(|name| Guard { reason: OBEYED, name });
+    entry(&SECRETS).map(Guard::secret).or_else(|| if is_held { None } else { config() })
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
@@ -240,7 +240,7 @@ fn is_public_key(text: &str) -> bool {
 
 /// Whether output stays below the folder that it starts in, and out of what is guarded, by what the line says.
 pub fn is_plain_below(target: &ShellWord) -> bool {
-    let guarded = [SECRETS, CONFIG].into_iter().any(|it| it.find_names(names(&target.text), false).is_some());
+    let guarded = [&SECRETS, &CONFIG].into_iter().any(|it| it.find_names(names(&target.text), false).is_some());
     let below = |it: &str| !it.is_empty() && !it.starts_with('/') && !it.split('/').any(|it| it == "..");
     !guarded && target.literal().is_some_and(below)
 }

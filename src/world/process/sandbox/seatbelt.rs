@@ -18,7 +18,7 @@ pub(super) fn profile(plan: &SandboxPlan) -> String {
     }
     // By name, so that what is not there cannot be made.
     for root in &plan.writable {
-        let names = guarded_names::CONFIG.names.iter().chain(guarded_names::CONFIG.paths);
+        let names = guarded_names::CONFIG.names.iter().chain(&guarded_names::CONFIG.paths);
         for name in names.filter(|it| **it != ".git" && !it.starts_with('/')) {
             subpath("deny", &root.join(name));
         }
