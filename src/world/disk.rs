@@ -5,6 +5,8 @@ mod batch;
 mod digest;
 #[cfg(unix)]
 pub mod dirfd;
+#[cfg(unix)]
+pub mod disk_mark;
 mod equal_names;
 #[cfg(unix)]
 pub mod fault;
@@ -46,7 +48,7 @@ pub use digest::*;
 pub use equal_names::*;
 pub use names::*;
 #[cfg(unix)]
-pub use own_files::try_lock;
+pub use own_files::{try_lock, wait_for_lock};
 pub use private::*;
 pub use tree::*;
 pub use worktrees::*;

@@ -41,15 +41,16 @@ use crate::{
     },
     world::disk::{
         dirfd::{self, DirFd},
+        disk_mark::DiskMark,
         fault, frame, hash_of, hash_of_file,
         parallel::in_parallel,
-        try_lock,
+        try_lock, wait_for_lock,
     },
     world::provenance::{self, ChangeAuthor, Ledger, Step},
 };
 // What all files here speak of.
 use git::Part;
-use node::{DiskMark, Hash, Kind, Node, NotHeld, RelPath};
+use node::{Hash, Kind, Node, NotHeld, RelPath};
 use record::{Call, Cause, Change, Delta, Journal, Value};
 use store::{Lock, Session, Store};
 use walk::WalkScope;

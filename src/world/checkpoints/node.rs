@@ -3,7 +3,10 @@
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
-use crate::world::provenance::State;
+use crate::world::{
+    disk::disk_mark::DiskMark,
+    provenance::{State, hash_of_link},
+};
 
 pub use crate::world::disk::dirfd::{ancestors, file_type, is_within, join, split, strip_dir};
 
@@ -39,15 +42,6 @@ pub enum NotHeld {
     Exempt,
 }
 
-/// An entry's metadata on the disk, which stays the same while the entry does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskMark {
-    pub size: u64,
-    pub mtime: (i64, u32),
-    pub ctime: (i64, u32),
-    pub ino: u64,
-}
-
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Node {
     pub kind: Kind,
@@ -60,18 +54,6 @@ pub struct Node {
 
 /// Seconds in which a disk's clock may not tell two changes apart.
 const YOUNG: i64 = 2;
-
-impl DiskMark {
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // The types differ between systems.
-    pub fn of(stat: &Stat) -> Self {
-        Self {
-            size: u64::try_from(stat.st_size).unwrap_or_default(),
-            mtime: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
-            ctime: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
-            ino: stat.st_ino as u64,
-        }
-    }
-}
 
 impl Node {
     pub fn new(kind: Kind, stat: &Stat, now: i64) -> Self {
@@ -96,12 +78,12 @@ impl Node {
         }
     }
 
-    pub fn state(&self) -> State<'_> {
+    pub fn state(&self) -> State {
         match &self.kind {
             Kind::Absent => State::Absent,
             Kind::File(it) => State::File(*it),
             Kind::Dir => State::Dir,
-            Kind::Link(to) => State::Link(to),
+            Kind::Link(to) => State::File(hash_of_link(to)),
             Kind::Skipped(_) => State::NotHeld,
         }
     }

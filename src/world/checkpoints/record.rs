@@ -28,10 +28,11 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub fn author(&self) -> ChangeAuthor<'_> {
+    pub fn author(&self) -> ChangeAuthor {
         match self {
             Self::Calls(it) | Self::Stopped(it) => {
-                it.first().map_or(ChangeAuthor::Person, |it| ChangeAuthor::Agent(&it.session, &it.id))
+                let by = it.first().map(|it| (it.session.clone(), it.id.clone()));
+                by.map_or(ChangeAuthor::Person, ChangeAuthor::Agent)
             }
             Self::User => ChangeAuthor::Person,
             Self::Rules => ChangeAuthor::Nobody,

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use super::{
     AbsPath, Call, Cancel, Cause, Change, ChangeAuthor, CheckpointId, Delta, DirFd, DiskMark, Failure, Ledger, Limits,
     Node, NotHeld, RelPath, Result, SessionId, Step, blobs::Blobs, fault, folders, folders::SessionRegister,
-    frame::frame, frame::unframe, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, try_lock,
+    frame::frame, frame::unframe, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, wait_for_lock,
 };
 
 /// The session of the checkpoints, with its limits.
@@ -77,9 +77,8 @@ fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>> {
         Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    let mut waited = Duration::ZERO;
-    while !try_lock(&file)? {
-        pause(&mut waited, path, cancel)?;
+    if !wait_for_lock(&file, PATIENCE, cancel)? {
+        return Err(if cancel() { Failure::Cancelled } else { Failure::Busy { root: path.clone() } });
     }
     Ok(file.metadata().is_ok_and(|it| it.nlink() > 0).then_some(file))
 }
@@ -158,7 +157,7 @@ impl Store {
         // Calls of those that are gone are asked about.
         self.stopped.extend(others.stopped);
         if !others.others {
-            self.ledger.begin(&self.path, &|it| self.blobs.read(it).ok());
+            self.ledger.open_root(&self.path, true, &|it| self.blobs.read(it).ok());
             self.ledger.save(&self.dir)?;
         }
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
@@ -300,7 +299,8 @@ impl Store {
         if wide {
             let built =
                 self.manifest.below(b"").filter(|it| matches!(it.1.why(), Some(NotHeld::Exempt | NotHeld::Full)));
-            self.ledger.add_built(built.map(|it| it.0), &call.session, id);
+            let by = (call.session.clone(), id.clone());
+            built.for_each(|it| self.ledger.add_whole(it.0, Some(&by)));
             self.ledger.save(&self.dir)?;
         }
         self.register.as_mut().map_or(Ok(()), |it| it.add(call, wide))
@@ -341,7 +341,7 @@ impl Store {
         let Some(register) = self.register.take() else { return Ok(()) };
         register.close(&self.dir, &self.session.id)?;
         if !folders::other_calls(&self.dir, &self.session.id)?.others {
-            self.ledger.end(&self.path);
+            self.ledger.open_root(&self.path, false, &|it| self.blobs.read(it).ok());
         }
         self.ledger.save(&self.dir)
     }

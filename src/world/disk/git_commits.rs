@@ -1,7 +1,7 @@
 //! Commits of a repository, read without git: what its refs point to, its log of `HEAD`, and files of commits.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     ffi::OsStr,
     fs,
     io::BufRead,
@@ -11,12 +11,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::git_objects::{ObjectId, ObjectKind, Objects, entries};
+use super::git_objects::{ObjectId, ObjectKind, Objects, entries, hash};
 use crate::{base::path::AbsPath, world::disk};
 
-/// With more refs nothing is said.
-const MAX_TIPS: usize = 1_000;
 const MAX_FILE: u64 = 16 << 20;
+/// Commits that are looked through.
+const MAX_COMMITS: usize = 20_000;
 
 /// A checkout, as it is found around a folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,9 +52,11 @@ impl GitCheckout {
         Some(Self { git, common, prefix })
     }
 
-    /// What refs point to; `None`: there are too many of them, or they cannot be read.
-    pub fn tips(&self) -> Option<Vec<ObjectId>> {
+    /// What refs point to, and the heads of all its checkouts; `None`: there are more than that, or they cannot be read.
+    pub fn tips(&self, max: usize) -> Option<Vec<ObjectId>> {
         let mut files = vec![self.git.join("HEAD"), self.common.join("HEAD"), self.common.join("packed-refs")];
+        let trees = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().filter_map(Result::ok);
+        files.extend(trees.map(|it| it.path().join("HEAD")));
         let mut folders = vec![self.common.join("refs")];
         while let Some(folder) = folders.pop() {
             for it in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
@@ -64,7 +66,7 @@ impl GitCheckout {
                 } else {
                     files.push(it.path())
                 }
-                if files.len() + folders.len() > MAX_TIPS {
+                if files.len() + folders.len() > max {
                     return None;
                 }
             }
@@ -74,7 +76,7 @@ impl GitCheckout {
             let words = text.split(|it| it.is_ascii_whitespace()).map(|it| it.strip_prefix(b"^").unwrap_or(it));
             res.extend(words.filter_map(ObjectId::from_hex));
         }
-        (res.len() <= MAX_TIPS).then(|| res.into_iter().collect())
+        (res.len() <= max).then(|| res.into_iter().collect())
     }
 
     pub fn reflog_len(&self) -> u64 {
@@ -97,12 +99,49 @@ impl GitCheckout {
         Objects::open(&self.common)
     }
 
-    /// The file that a tree has at a path of the folder.
-    pub fn find(&self, objects: &Objects, tree: ObjectId, path: &[u8]) -> Option<ObjectId> {
-        self.prefix.join(OsStr::from_bytes(path)).iter().try_fold(tree, |tree, part| {
+    /// The file that a tree has at a path of the folder, and whether it is a program.
+    pub fn find(&self, objects: &Objects, tree: ObjectId, path: &[u8]) -> Option<(ObjectId, bool)> {
+        self.prefix.join(OsStr::from_bytes(path)).iter().try_fold((tree, false), |(tree, _), part| {
             let (ObjectKind::Tree, bytes) = objects.read(tree)? else { return None };
-            Some(entries(&bytes).find(|it| it.1 == part.as_encoded_bytes())?.2)
+            let (mode, _, id) = entries(&bytes).find(|it| it.1 == part.as_encoded_bytes())?;
+            Some((id, mode == b"100755"))
         })
+    }
+}
+
+/// Commits that refs pointed to at some time, with all before them.
+pub struct CommitSearch<'a> {
+    checkout: &'a GitCheckout,
+    tips: &'a [ObjectId],
+    objects: Objects,
+}
+
+/// A file below a checkout's folder: its path, its bytes, and whether it has to be a program.
+pub type FileContent<'a> = (&'a [u8], &'a [u8], Option<bool>);
+
+impl<'a> CommitSearch<'a> {
+    pub fn new(checkout: &'a GitCheckout, tips: &'a [ObjectId]) -> Self {
+        Self { checkout, tips, objects: checkout.objects() }
+    }
+
+    /// Whether each of these files is in some commit.
+    pub fn has(&self, files: &[FileContent]) -> bool {
+        let mut left: Vec<_> = files.iter().map(|it| (it.0, hash(ObjectKind::Blob, it.1), it.2)).collect();
+        // What git never stored is in no commit.
+        if !left.iter().all(|it| self.objects.read(it.1).is_some()) {
+            return false;
+        }
+        let (mut waiting, mut met) = (VecDeque::from(self.tips.to_vec()), BTreeSet::new());
+        while let Some(id) = waiting.pop_front().filter(|_| !left.is_empty() && met.len() < MAX_COMMITS) {
+            let commit = Some(id).filter(|it| met.insert(*it)).and_then(|it| read_commit(&self.objects, it));
+            let Some((tree, parents)) = commit else { continue };
+            left.retain(|(path, id, is_program)| {
+                let found = self.checkout.find(&self.objects, tree, path);
+                !found.is_some_and(|it| it.0 == *id && is_program.is_none_or(|want| it.1 == want))
+            });
+            waiting.extend(parents);
+        }
+        left.is_empty()
     }
 }
 

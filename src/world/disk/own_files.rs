@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write},
+    time::Duration,
 };
 
 use rustix::{
@@ -45,4 +46,19 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
         Err(it) => Err(it.into()),
     }
+}
+
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// Waits for a lock that another castor has; `false`: it was not free for so long, or the caller gave up.
+pub fn wait_for_lock(file: &File, patience: Duration, gives_up: &dyn Fn() -> bool) -> io::Result<bool> {
+    let mut waited = Duration::ZERO;
+    while !try_lock(file)? {
+        if waited >= patience || gives_up() {
+            return Ok(false);
+        }
+        std::thread::sleep(PAUSE);
+        waited += PAUSE;
+    }
+    Ok(true)
 }

@@ -6,7 +6,7 @@ use super::ContentHash;
 
 const BYTES: usize = 128 << 10;
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct HashFilter {
     bits: Vec<u8>,
     #[serde(skip)]
@@ -15,14 +15,9 @@ pub struct HashFilter {
 
 impl HashFilter {
     pub fn insert(&mut self, hash: &ContentHash) {
-        if self.has(hash) {
-            return;
-        }
+        self.is_changed |= !self.has(hash);
         self.bits.resize(BYTES, 0);
-        for (at, bit) in places(hash) {
-            self.bits.get_mut(at).into_iter().for_each(|it| *it |= bit);
-        }
-        self.is_changed = true;
+        places(hash).for_each(|(at, bit)| self.bits.get_mut(at).into_iter().for_each(|it| *it |= bit));
     }
 
     pub fn has(&self, hash: &ContentHash) -> bool {

@@ -1,184 +1,330 @@
-//! The record's files in a root's store: read, brought up to date with each delta, and written whole.
+//! Ledger of one root: bytes that agents left in it, unseen. Pure but for the contents that it asks for.
 
-use std::io;
-
-use super::{ChangeAuthor, ContentHash, PathBytes, Step, book::Book, book::Pages, filter::HashFilter};
-use crate::{
-    base::{
-        ids::{CheckpointId, SessionId},
-        path::AbsPath,
-    },
-    world::disk::{dirfd::DirFd, frame::frame, frame::unframe, hash_of},
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
 };
 
-const BOOK: &[u8] = b"provenance";
-const PAST: &[u8] = b"provenance.past";
-const DAMAGED: &str = "castor's record of what agents wrote here was damaged";
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AgentCall, ChangeAuthor, ContentHash, ContentReader, PathBytes, State, Step, commits::Commits, filter::HashFilter,
+    lines, lines::LineSet,
+};
+use crate::{
+    base::path::AbsPath,
+    world::disk::{dirfd, disk_mark::DiskMark},
+};
+
+/// More files of one call are entries by folder.
+const MAX_OF_CALL: usize = 1_000;
+/// Entries of one root; beyond that they become folders.
+const MAX_ENTRIES: usize = 4_096;
+/// Bytes that were looked at, of one root.
+const MAX_LOOKED: usize = 8_192;
+/// Folders of one flood.
+const MAX_FOLDERS: usize = 64;
+/// Files that went, beside which a new one is compared.
+const MAX_MOVED: usize = 32;
+/// Beginnings of what git obeys in its folder.
+const GIT_ORDERS: &[&str] = &["config", "hooks", "info", "rebase-", "sequencer", "gitdir", "commondir"];
 const DROPPED: &str = "castor's record of what agents wrote here lacks a part";
 
 /// The record as one castor has it. The holder of the root's lock changes it.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Ledger {
-    pub book: Book,
+    /// Of the last delta that is in it.
+    pub seq: u64,
+    pub entries: BTreeMap<PathBytes, UnseenEntry>,
+    /// Bytes that a person looked at, or that are a person's below a folder that is not known file by file.
+    pub looked: BTreeMap<PathBytes, ContentHash>,
+    pub commits: Commits,
+    /// Why some of it is not known any more.
+    pub lost: Option<String>,
+    /// Hashes of what agents left before, in a file of their own.
+    #[serde(skip)]
+    pub past: HashFilter,
     /// What comes is a restore of the user's.
+    #[serde(skip)]
     pub is_restore: bool,
-    past: HashFilter,
+    /// It differs from its file.
+    #[serde(skip)]
+    pub is_changed: bool,
     /// Of the file that was read or written last.
-    mark: Option<(u64, i64, i64, u64)>,
-    is_changed: bool,
+    #[serde(skip)]
+    pub mark: Option<DiskMark>,
+}
+
+/// What an agent left at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnseenEntry {
+    /// `None`: whatever is there, or below.
+    pub bytes: Option<LeftBytes>,
+    /// `None`: it is not known any more.
+    pub by: Option<AgentCall>,
+    /// The commits that may hold these bytes from before the session; 0: none.
+    pub era: u32,
+}
+
+/// In `base`, the lines `own` are an agent's, and so is all that `base` lacks; without `own` everything is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBytes {
+    hash: ContentHash,
+    base: Option<ContentHash>,
+    own: Option<LineSet>,
+}
+
+impl UnseenEntry {
+    pub fn hash(&self) -> Option<ContentHash> {
+        self.bytes.as_ref().map(|it| it.hash)
+    }
+
+    /// The agent's lines; `None`: all of it.
+    pub fn lines(&self, contents: ContentReader) -> Option<LineSet> {
+        let it = self.bytes.as_ref()?;
+        let (now, base) = (contents(&it.hash)?, it.base.map_or(Some(Vec::new()), |it| contents(&it))?);
+        lines::after_agent(&base, it.own.as_ref()?, &now)
+    }
+
+    /// What is left of it once a person has made other bytes of it; `None`: nothing.
+    fn after_person(&self, hash: ContentHash, contents: ContentReader) -> Option<Self> {
+        let own = || lines::after_person(&contents(&self.hash()?)?, &self.lines(contents)?, &contents(&hash)?);
+        self.with(hash, own())
+    }
+
+    fn with(&self, hash: ContentHash, own: Option<LineSet>) -> Option<Self> {
+        let is_clear = own.as_ref().is_some_and(BTreeSet::is_empty);
+        let base = own.is_some().then_some(hash);
+        (!is_clear).then(|| Self { bytes: Some(LeftBytes { hash, base, own }), ..self.clone() })
+    }
+}
+
+impl State {
+    pub fn hash(&self) -> Option<ContentHash> {
+        if let Self::File(it) = self { Some(*it) } else { None }
+    }
 }
 
 impl Ledger {
-    /// Reads it, where another castor wrote it since.
-    pub fn refresh(&mut self, dir: &DirFd) -> io::Result<()> {
-        let mark = mark(dir)?;
-        if mark == self.mark {
-            return Ok(());
-        }
-        *self = Self { mark, ..Self::default() };
-        if let Some(bytes) = dir.read(BOOK)? {
-            match unframe(&bytes) {
-                Some((book, _)) => self.book = book,
-                None => self.lose(DAMAGED),
-            }
-        }
-        match dir.read(PAST)?.map(|it| unframe(&it).map(|it| it.0)) {
-            Some(Some(it)) => self.past = it,
-            Some(None) => self.lose(DAMAGED),
-            None => (),
-        }
-        Ok(())
-    }
-
-    /// What cannot be known counts as unseen.
-    fn lose(&mut self, why: &str) {
-        self.pages(&|_| None).add_whole(b"", &"".into(), &"".into());
-        (self.book.lost, self.is_changed) = (Some(why.to_owned()), true);
-    }
-
-    fn pages<'a>(&'a mut self, contents: super::book::ContentReader<'a>) -> Pages<'a> {
-        Pages { book: &mut self.book, past: &mut self.past, contents }
-    }
-
     /// Takes in a delta of the checkpoints' log.
-    pub fn apply(
-        &mut self,
-        seq: u64,
-        author: ChangeAuthor,
-        steps: &[Step],
-        contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>,
-    ) {
-        if seq <= self.book.seq {
+    pub fn apply(&mut self, seq: u64, author: ChangeAuthor, steps: &[Step], contents: ContentReader) {
+        if seq <= self.seq {
             return;
         }
-        if seq > self.book.seq + 1 {
-            self.lose(DROPPED);
+        self.finish(seq - 1);
+        match author {
+            ChangeAuthor::Agent(by) => self.apply_agent(&by, steps, contents),
+            ChangeAuthor::Person => self.apply_person(steps, contents),
+            ChangeAuthor::Nobody => (),
         }
-        self.pages(contents).apply(author, steps);
-        (self.book.seq, self.is_changed) = (seq, true);
+        self.bound();
+        (self.seq, self.is_changed) = (seq, true);
     }
 
     /// All deltas up to there were taken in, as far as there are any.
     pub fn finish(&mut self, seq: u64) {
-        if self.book.seq < seq {
+        if self.seq < seq {
             self.lose(DROPPED);
-            self.book.seq = seq;
+            self.seq = seq;
         }
     }
 
-    /// A command may write what checkpoints do not hold.
-    pub fn add_built<'a>(
-        &mut self,
-        paths: impl Iterator<Item = &'a PathBytes>,
-        session: &SessionId,
-        call: &CheckpointId,
-    ) {
-        for path in paths.filter(|it| !self.book.entries.contains_key(*it)).collect::<Vec<_>>() {
-            self.pages(&|_| None).add_whole(path, session, call);
+    /// What cannot be known counts as unseen.
+    pub fn lose(&mut self, why: &str) {
+        self.add_whole(b"", None);
+        (self.lost, self.is_changed) = (Some(why.to_owned()), true);
+    }
+
+    /// The first session opens a root, or the last one closes it: what a person committed meanwhile, they looked at.
+    pub fn open_root(&mut self, root: &AbsPath, is_open: bool, contents: ContentReader) {
+        self.look_at_commits(contents);
+        self.commits.open_root(root, is_open);
+        self.is_changed = true;
+    }
+
+    pub fn look_at_commits(&mut self, contents: ContentReader) {
+        let left = self.entries.iter().filter_map(|(path, it)| Some((path, it.hash()?)));
+        for (path, hash) in self.commits.looked(left, contents) {
+            self.look(&path, Some(hash), None, contents);
+        }
+    }
+
+    /// A person saw these lines of these bytes; without lines all of them, without a hash whatever is there and below.
+    pub fn look(&mut self, path: &[u8], hash: Option<ContentHash>, seen: Option<&LineSet>, contents: ContentReader) {
+        let entry = self.entries.get(path).filter(|it| hash.is_none() || it.hash() == hash);
+        let left = seen.map_or(Some(LineSet::new()), |seen| Some(&entry?.lines(contents)? - seen));
+        let Some(left) = left else { return };
+        let left = entry.zip(hash).and_then(|(it, hash)| it.with(hash, Some(left)));
+        if entry.is_some() {
+            self.entries.remove(path);
+        }
+        match (left, hash) {
+            (Some(it), _) => _ = self.entries.insert(path.into(), it),
+            (None, Some(hash)) => _ = self.looked.insert(path.into(), hash),
+            (None, None) if path.is_empty() => self.lost = None,
+            (None, None) => (),
+        }
+        self.bound();
+        self.is_changed = true;
+    }
+
+    fn apply_agent(&mut self, by: &AgentCall, steps: &[Step], contents: ContentReader) {
+        let mut left = Vec::new();
+        for it in steps.iter().filter(|it| is_obeyed(it.path)) {
+            match it.new.hash() {
+                Some(hash) if it.old.hash() != Some(hash) => left.push((it, hash)),
+                Some(_) => (),
+                None if it.new == State::NotHeld => self.add_whole(it.path, Some(by)),
+                None => self.remove(it.path),
+            }
+        }
+        let most = MAX_OF_CALL.saturating_sub(self.entries.values().filter(|it| it.by.as_ref() == Some(by)).count());
+        if let Some(search) = self.commits.search(self.commits.last).filter(|_| left.len() > most) {
+            // What commits from before have is dropped, until it is clear that too much is left.
+            let mut n_left = 0;
+            left.retain(|(step, hash)| {
+                let has = |bytes: Vec<u8>| search.has(&[(step.path, &bytes, None)]);
+                let is_committed = n_left <= most && !self.past.has(hash) && contents(hash).is_some_and(has);
+                n_left += usize::from(!is_committed);
+                !is_committed
+            });
+        }
+        if left.len() <= most {
+            return left.into_iter().for_each(|(step, hash)| self.leave(step, hash, by));
+        }
+        left.iter().for_each(|it| self.past.insert(&it.1));
+        let mut folders: BTreeSet<PathBytes> = left.iter().map(|it| parent(it.0.path)).collect();
+        let depth = |it: &PathBytes| dirfd::ancestors(it).count();
+        while folders.len() > MAX_FOLDERS {
+            let deepest = folders.iter().map(depth).max().unwrap_or_default();
+            folders = folders.into_iter().map(|it| if depth(&it) == deepest { parent(&it) } else { it }).collect();
+        }
+        folders.iter().for_each(|it| self.add_whole(it, Some(by)));
+    }
+
+    fn leave(&mut self, step: &Step, hash: ContentHash, by: &AgentCall) {
+        let is_known = self.past.has(&hash) || self.entries.values().any(|it| it.hash() == Some(hash));
+        let era = if is_known { 0 } else { self.commits.last };
+        let before = self.entries.get(step.path).and_then(|it| it.bytes.clone());
+        self.remove(step.path);
+        if self.looked.get(step.path) == Some(&hash) {
+            return;
+        }
+        if self.is_whole(step.path) {
+            return self.past.insert(&hash);
+        }
+        let (base, own) = before.map_or((step.old.hash(), Some(LineSet::new())), |it| (it.base, it.own));
+        // It may be as it was before.
+        if base != Some(hash) || own.as_ref().is_none_or(|it| !it.is_empty()) {
+            let bytes = Some(LeftBytes { hash, base, own });
+            self.entries.insert(step.path.into(), UnseenEntry { bytes, by: Some(by.clone()), era });
+        }
+    }
+
+    /// Takes an entry out, and remembers its bytes.
+    fn remove(&mut self, path: &[u8]) {
+        let hash = self.entries.remove(path).and_then(|it| it.hash());
+        hash.iter().for_each(|it| self.past.insert(it));
+    }
+
+    /// Whatever is there, and below, is unseen.
+    pub fn add_whole(&mut self, path: &[u8], by: Option<&AgentCall>) {
+        if !self.is_whole(path) {
+            let below: Vec<PathBytes> = below(&self.entries, path).map(|it| it.0.clone()).collect();
+            below.iter().for_each(|it| self.remove(it));
+            self.remove(path);
+            self.entries.insert(path.into(), UnseenEntry { bytes: None, by: by.cloned(), era: 0 });
             self.is_changed = true;
         }
     }
 
-    /// A session opens a root that no other has open: what the person committed meanwhile, they looked at.
-    pub fn begin(&mut self, root: &AbsPath, contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>) {
-        self.look_at_commits(contents);
-        self.book.commits.begin(root);
-        self.is_changed = true;
+    /// Whether a path, or a folder that it lies in, is known as a whole only.
+    fn is_whole(&self, path: &[u8]) -> bool {
+        let mut around = dirfd::ancestors(path).chain([path]);
+        around.any(|it| self.entries.get(it).is_some_and(|it| it.bytes.is_none()))
     }
 
-    pub fn look_at_commits(&mut self, contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>) {
-        let left = self.book.entries.iter().filter_map(|(path, it)| Some((path, it.hash()?)));
-        for (path, hash) in self.book.commits.looked(left, contents) {
-            self.look(&path, &hash, None, contents);
+    fn apply_person(&mut self, steps: &[Step], contents: ContentReader) {
+        let is_gone = |it: &&Step| it.new.hash().is_none();
+        let gone = steps.iter().filter(is_gone).filter_map(|it| self.entries.get(it.path).cloned());
+        let gone: Vec<UnseenEntry> = gone.take(MAX_MOVED).collect();
+        for step in steps.iter().filter(|it| is_obeyed(it.path)) {
+            let next = self.after_person(step, &gone, contents);
+            if next.is_some() && self.entries.get(step.path) == next.as_ref() {
+                continue;
+            }
+            self.remove(step.path);
+            match (next, step.new.hash()) {
+                (Some(next), _) => _ = self.entries.insert(step.path.into(), next),
+                (None, Some(hash)) if step.old == State::Absent && self.is_whole(step.path) => {
+                    self.looked.insert(step.path.into(), hash);
+                }
+                _ => (),
+            }
         }
     }
 
-    /// The last session that had the root open closes it.
-    pub fn end(&mut self, root: &AbsPath) {
-        self.book.commits.end(root);
-        self.is_changed = true;
+    /// What is unseen at a path once a person has left it so; `None`: nothing. `gone` stood where nothing is by now.
+    pub fn after_person(&self, step: &Step, gone: &[UnseenEntry], contents: ContentReader) -> Option<UnseenEntry> {
+        let old = self.entries.get(step.path);
+        let Some(hash) = step.new.hash().filter(|_| old.is_none_or(|it| it.bytes.is_some())) else {
+            // Whoever removes a folder removes what an agent left in it.
+            let stays = old.filter(|it| it.bytes.is_none() && step.new != State::Absent);
+            let moved = || gone.iter().find(|it| it.bytes.is_none()).or(old).filter(|_| step.new == State::NotHeld);
+            return stays.or_else(moved).map(|it| UnseenEntry { bytes: None, ..it.clone() });
+        };
+        let stays = old.filter(|it| it.hash() == Some(hash));
+        if stays.is_some() || self.looked.get(step.path) == Some(&hash) {
+            return stays.cloned();
+        }
+        // They are the agent's, wherever a person puts them. Of a file that was moved and changed half of its lines are enough.
+        let same = self.entries.values().find(|it| it.hash() == Some(hash)).cloned();
+        let moved = |it: &UnseenEntry| {
+            let next = it.after_person(hash, contents).filter(|_| step.old == State::Absent)?;
+            let n_left = next.bytes.as_ref()?.own.as_ref()?.len();
+            (n_left * 2 >= it.lines(contents)?.len()).then_some(next)
+        };
+        let before = || {
+            let bytes = Some(LeftBytes { hash, base: None, own: None });
+            self.past.has(&hash).then(|| UnseenEntry { bytes, by: old.and_then(|it| it.by.clone()), era: 0 })
+        };
+        let known = same.or_else(|| gone.iter().find_map(moved)).or_else(before);
+        let known = known.filter(|_| !self.looked.values().any(|it| *it == hash));
+        known.or_else(|| old?.after_person(hash, contents))
     }
 
-    pub fn look(
-        &mut self,
-        path: &[u8],
-        hash: &ContentHash,
-        shown: Option<&super::lines::LineSet>,
-        contents: &dyn Fn(&ContentHash) -> Option<Vec<u8>>,
-    ) -> bool {
-        let done = self.pages(contents).look(path, hash, shown);
-        self.is_changed |= done;
-        done
-    }
-
-    /// A person answers for all that is there, and below.
-    pub fn look_at_whole(&mut self, path: &[u8]) -> bool {
-        let done = self.book.entries.remove(path).is_some();
-        if done && path.is_empty() {
-            self.book.lost = None;
+    /// What there are too many of becomes coarser, which never makes anything looked at.
+    fn bound(&mut self) {
+        while self.looked.len() > MAX_LOOKED {
+            self.looked.pop_first();
         }
-        self.is_changed |= done;
-        done
-    }
-
-    pub fn save(&mut self, dir: &DirFd) -> io::Result<()> {
-        // The hashes first: what they have too much is unseen.
-        if std::mem::take(&mut self.past.is_changed) {
-            dir.replace(PAST, &frame(&self.past)?, false)?;
+        while self.entries.len() > MAX_ENTRIES {
+            let mut folders: BTreeMap<PathBytes, usize> = BTreeMap::new();
+            self.entries.keys().for_each(|it| *folders.entry(parent(it)).or_default() += 1);
+            let fullest = folders.into_iter().max_by_key(|it| it.1).unwrap_or_default().0;
+            let by = below(&self.entries, &fullest).next().and_then(|it| it.1.by.clone());
+            self.add_whole(&fullest, by.as_ref());
         }
-        if std::mem::take(&mut self.is_changed) {
-            dir.replace(BOOK, &frame(&self.book)?, false)?;
-            self.mark = mark(dir)?;
-        }
-        Ok(())
     }
 }
 
-fn mark(dir: &DirFd) -> io::Result<Option<(u64, i64, i64, u64)>> {
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // The types differ between systems.
-    let mark =
-        |it: rustix::fs::Stat| (it.st_ino as u64, it.st_mtime as i64, it.st_mtime_nsec as i64, it.st_size as u64);
-    Ok(dir.stat(BOOK)?.map(mark))
+fn parent(path: &[u8]) -> PathBytes {
+    dirfd::ancestors(path).next().unwrap_or_default().into()
 }
 
-/// A content of a store, if it is what its name says.
-pub fn content(store: &DirFd, hash: &ContentHash) -> Option<Vec<u8>> {
-    let name = format!("blobs/{}", crate::world::disk::hex(hash));
-    store.read(name.as_bytes()).ok()?.filter(|it| hash_of(it) == *hash)
+/// All that is below a folder, sorted by bytes.
+pub fn below<'a, T>(all: &'a BTreeMap<PathBytes, T>, dir: &[u8]) -> impl Iterator<Item = (&'a PathBytes, &'a T)> {
+    let start = if dir.is_empty() { Vec::new() } else { [dir, b"/"].concat() };
+    let range = all.range::<[u8], _>((Bound::Excluded(&*start), Bound::Unbounded));
+    range.take_while(move |it| it.0.starts_with(&start))
 }
 
-/// Removes a store, but for the record of what nobody looked at.
-///
-/// # Errors
-/// When it cannot be read or removed.
-pub fn remove_store(all: &DirFd, name: &[u8]) -> io::Result<()> {
-    let mut ledger = Ledger::default();
-    let dir = crate::world::disk::dirfd::if_exists(all.open_dir(name))?.map(DirFd::from);
-    dir.iter().try_for_each(|it| ledger.refresh(it))?;
-    let Some(dir) = dir.filter(|_| !ledger.book.entries.is_empty()) else { return all.remove_tree(name) };
-    // The next log begins anew.
-    (ledger.book.seq, ledger.is_changed) = (0, true);
-    ledger.save(&dir)?;
-    let kept: [&[u8]; 4] = [BOOK, PAST, b"root", b"lock"];
-    dir.list(b"")?.iter().filter(|it| !kept.contains(&&***it)).try_for_each(|it| dir.remove_tree(it))
+/// Whether anybody obeys what stands at a path. Most of git's own files are data, and change with every command of git.
+fn is_obeyed(path: &[u8]) -> bool {
+    let below = path.split(|it| *it == b'/').skip_while(|it| *it != b".git").skip(1);
+    let parts: Vec<Cow<str>> = below.map(String::from_utf8_lossy).collect();
+    let is_data = parts.iter().any(|it| matches!(&**it, "objects" | "refs" | "logs"));
+    let is_order = |it: &Cow<str>| GIT_ORDERS.iter().any(|order| it.starts_with(order));
+    parts.is_empty() || !is_data && parts.iter().any(is_order)
 }

@@ -8,53 +8,64 @@
 //! first command that could write it. That a package manager of the user's made such a folder anew cannot be known for
 //! sure: its files may be moved, linked or touched ones. So only a person's word clears it, or that a walk saw it gone.
 
-mod book;
 mod commits;
 mod filter;
 mod ledger;
 mod lines;
-mod query;
+mod records;
 #[cfg(test)]
 mod tests;
 
-pub use ledger::{Ledger, content, remove_store};
-pub use lines::{LineSet, changed};
-pub use query::Provenance;
+pub use ledger::Ledger;
+pub use lines::{LineSet, after_agent};
+pub use records::{LookedBytes, Provenance, remove_store};
 
-use std::{io, ops::Range, path::PathBuf};
+use std::{io, path::PathBuf};
 
-use crate::base::ids::{CheckpointId, SessionId};
+use crate::{
+    base::ids::{CheckpointId, SessionId},
+    world::disk::hash_of,
+};
 
 pub use crate::world::disk::ContentHash;
 
 /// Below a root, parts joined by `/`.
 pub type PathBytes = Box<[u8]>;
 
+/// A content by its hash, while the store has it.
+pub type ContentReader<'a> = &'a dyn Fn(&ContentHash) -> Option<Vec<u8>>;
+
+/// A call of an agent's, of a child, a server, or a hook around it.
+pub type AgentCall = (SessionId, CheckpointId);
+
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State<'a> {
+pub enum State {
     Absent,
+    /// Its bytes, or where a link leads.
     File(ContentHash),
-    /// Where it leads.
-    Link(&'a [u8]),
     Dir,
     /// It is there, and checkpoints do not hold it.
     NotHeld,
+}
+
+/// Where bytes of a link are told from those of a file.
+pub fn hash_of_link(to: &[u8]) -> ContentHash {
+    hash_of(&[b"link\0", to].concat())
 }
 
 /// A change of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     pub path: &'a [u8],
-    pub old: State<'a>,
-    pub new: State<'a>,
+    pub old: State,
+    pub new: State,
 }
 
 /// Who made a change.
-#[derive(Clone, Copy, Debug)]
-pub enum ChangeAuthor<'a> {
-    /// A call of an agent's, of a child, a server, or a hook around it.
-    Agent(&'a SessionId, &'a CheckpointId),
+#[derive(Clone, Debug)]
+pub enum ChangeAuthor {
+    Agent(AgentCall),
     Person,
     /// Nothing changed but what is held.
     Nobody,
@@ -64,13 +75,12 @@ pub enum ChangeAuthor<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unseen {
     pub path: PathBuf,
-    /// Empty where it is not known any more, as `call`.
-    pub session: SessionId,
-    pub call: CheckpointId,
+    /// `None`: it is not known any more.
+    pub by: Option<AgentCall>,
     /// Everything below it counts.
     pub is_folder: bool,
-    /// The agent's own lines, from 0; `None`: all of it.
-    pub lines: Option<Vec<Range<usize>>>,
+    /// The agent's own lines; `None`: all of it.
+    pub lines: Option<LineSet>,
     /// The present bytes; `None`: it is known as a whole only.
     pub hash: Option<ContentHash>,
     /// Why more counts as unseen than an agent wrote.
@@ -78,9 +88,5 @@ pub struct Unseen {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum ProvenanceError {
-    #[error("castor's record of what agents wrote cannot be read ({0}): all of it counts as not looked at")]
-    Io(#[from] io::Error),
-    #[error("another castor is busy with the record of what agents wrote")]
-    Busy,
-}
+#[error("castor's record of what agents wrote cannot be read ({0}): all of it counts as not looked at")]
+pub struct ProvenanceError(#[from] io::Error);

@@ -7,7 +7,7 @@ use crate::{
     world::{
         checkpoints::FileDiff,
         disk,
-        provenance::{self, ContentHash, LineSet, Provenance, ProvenanceError, Unseen},
+        provenance::{self, LineSet, LookedBytes, Provenance, ProvenanceError, Unseen},
     },
 };
 
@@ -26,14 +26,13 @@ pub fn is_marked(unseen: &[Unseen], path: &Path) -> bool {
 /// # Errors
 /// When it cannot be written down.
 pub fn look_at_diffs(provenance: &Provenance, diffs: &[FileDiff]) -> Result<(), ProvenanceError> {
-    let seen: Vec<(AbsPath, ContentHash, Option<LineSet>)> = diffs.iter().filter_map(seen_lines).collect();
-    if seen.is_empty() { Ok(()) } else { provenance.look_at_lines(&seen) }
+    provenance.look(&diffs.iter().filter_map(seen_lines).collect::<Vec<_>>())
 }
 
-fn seen_lines(diff: &FileDiff) -> Option<(AbsPath, ContentHash, Option<LineSet>)> {
+fn seen_lines(diff: &FileDiff) -> Option<LookedBytes> {
     let after = diff.after.as_deref().filter(|_| !diff.too_long)?;
-    let lines = provenance::changed(diff.before.as_deref().unwrap_or_default(), after)?;
-    Some((AbsPath::new(&diff.path)?, disk::hash_of(after), Some(lines)))
+    let lines = provenance::after_agent(diff.before.as_deref().unwrap_or_default(), &LineSet::new(), after)?;
+    Some(LookedBytes { path: AbsPath::new(&diff.path)?, hash: Some(disk::hash_of(after)), lines: Some(lines) })
 }
 
 /// What is unseen at or below a place, and a list of it.
@@ -63,10 +62,10 @@ fn line(it: &Unseen, cwd: &AbsPath) -> String {
     let path = AbsPath::new(&it.path).map_or_else(PathBuf::new, |it| it.relative_to(cwd).into());
     let what = match (it.is_folder, &it.lines) {
         (true, _) => " (a folder, as a whole)".to_owned(),
-        (false, Some(lines)) => format!(" ({} line(s))", lines.iter().map(ExactSizeIterator::len).sum::<usize>()),
+        (false, Some(lines)) => format!(" ({} line(s))", lines.len()),
         (false, None) => String::new(),
     };
-    let by = if it.session.as_str().is_empty() { String::new() } else { format!(", by session {}", it.session) };
+    let by = it.by.as_ref().map(|it| format!(", by session {}", it.0)).unwrap_or_default();
     let note = it.note.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
     format!("  {}{what}{by}{note}", path.display())
 }
@@ -76,9 +75,6 @@ fn line(it: &Unseen, cwd: &AbsPath) -> String {
 /// # Errors
 /// When it cannot be written down.
 pub fn look(provenance: &Provenance, found: &[Unseen]) -> Result<(), ProvenanceError> {
-    let path = |it: &Unseen| AbsPath::new(&it.path);
-    let bytes: Vec<(AbsPath, ContentHash)> = found.iter().filter_map(|it| Some((path(it)?, it.hash?))).collect();
-    let whole: Vec<AbsPath> = found.iter().filter(|it| it.hash.is_none()).filter_map(path).collect();
-    provenance.look(&bytes)?;
-    provenance.look_at_whole(&whole)
+    let looked = |it: &Unseen| Some(LookedBytes { path: AbsPath::new(&it.path)?, hash: it.hash, lines: None });
+    provenance.look(&found.iter().filter_map(looked).collect::<Vec<_>>())
 }

@@ -1,13 +1,13 @@
 //! What agents left and nobody looked at, through the log of checkpoints.
 
-use std::{fs, time::SystemTime};
+use std::{fs, ops::Range, time::SystemTime};
 
 use super::{Bed, bed, call, has_git, id, never, undo};
 use crate::{
     base::checkpoint::Scope,
     world::{
         checkpoints::{Checkpoints, Retention, forget_session, hash_of, sweep},
-        provenance::Provenance,
+        provenance::{LineSet, LookedBytes, Provenance},
     },
 };
 
@@ -20,8 +20,18 @@ impl Bed {
     fn unseen(&self) -> Vec<String> {
         let all = self.provenance().unseen().unwrap();
         let name = |it: &std::path::Path| it.strip_prefix(&self.root).unwrap().display().to_string();
-        let lines = |it: &Option<Vec<_>>| it.as_ref().map_or("all".to_owned(), |it| format!("{it:?}"));
+        let lines = |it: &Option<LineSet>| it.as_ref().map_or("all".to_owned(), |it| format!("{:?}", ranges(it)));
         all.iter().map(|it| format!("{} {}", name(&it.path), lines(&it.lines))).collect()
+    }
+
+    fn is_unseen(&self, path: &str) -> bool {
+        self.provenance().first_unseen(&self.root.join(path)).unwrap().is_some()
+    }
+
+    /// A person looks at a text; `None`: at whatever is there.
+    fn look(&self, path: &str, text: Option<&str>) {
+        let hash = text.map(|it| hash_of(it.as_bytes()));
+        self.provenance().look(&[LookedBytes { path: self.root.join(path), hash, lines: None }]).unwrap();
     }
 
     #[track_caller]
@@ -46,6 +56,17 @@ impl Bed {
     }
 }
 
+fn ranges(lines: &LineSet) -> Vec<Range<usize>> {
+    let mut res: Vec<Range<usize>> = Vec::new();
+    for at in lines.iter().copied() {
+        match res.last_mut() {
+            Some(last) if last.end == at => last.end += 1,
+            _ => res.push(at..at + 1),
+        }
+    }
+    res
+}
+
 #[test]
 fn what_a_call_leaves_is_unseen_until_a_person_changes_or_sees_it() {
     let bed = bed();
@@ -61,7 +82,7 @@ fn what_a_call_leaves_is_unseen_until_a_person_changes_or_sees_it() {
     });
     bed.check(&["link all", "mine [1..3]", "new/file [0..2]"]);
     let found = bed.provenance().first_unseen(&bed.root.join("new")).unwrap().unwrap();
-    assert_eq!((found.session.as_str(), found.call.as_str(), found.is_folder), ("s", "c", false));
+    assert_eq!((found.by, found.is_folder), (Some(("s".into(), "c".into())), false));
     // The disk as it is now counts, before anything has walked over it.
     bed.write("mine", "1\nagent two\nperson\n");
     bed.check(&["link all", "mine [1..2]", "new/file [0..2]"]);
@@ -70,10 +91,9 @@ fn what_a_call_leaves_is_unseen_until_a_person_changes_or_sees_it() {
     bed.person(&checkpoints, || bed.write("mine", "1\nperson\n"));
     bed.check(&["link all", "new/file [0..2]"]);
     // Exactly those bytes, in that place.
-    let provenance = bed.provenance();
-    provenance.look(&[(bed.root.join("new/file"), hash_of(b"other\n"))]).unwrap();
+    bed.look("new/file", Some("other\n"));
     bed.check(&["link all", "new/file [0..2]"]);
-    provenance.look(&[(bed.root.join("new/file"), hash_of(b"one\ntwo\n"))]).unwrap();
+    bed.look("new/file", Some("one\ntwo\n"));
     bed.check(&["link all"]);
     call(&checkpoints, "d", || bed.write("new/file", "one\nevil\n"));
     bed.check(&["link all", "new/file [1..2]"]);
@@ -146,11 +166,11 @@ fn what_is_built_is_unseen_as_a_whole_from_the_first_command_on() {
     bed.check(&["mine [0..1]", "node_modules all"]);
     let inside = bed.root.join("node_modules/x/a");
     assert!(bed.provenance().first_unseen(&inside).unwrap().unwrap().is_folder);
-    bed.provenance().look(&[(inside.clone(), hash_of(b"0\n"))]).unwrap();
-    assert!(!bed.provenance().is_unseen(&inside).unwrap());
+    bed.look("node_modules/x/a", Some("0\n"));
+    assert!(!bed.is_unseen("node_modules/x/a"));
     bed.write("node_modules/x/a", "1\n");
-    assert!(bed.provenance().is_unseen(&inside).unwrap());
-    bed.provenance().look_at_whole(&[bed.root.join("node_modules")]).unwrap();
+    assert!(bed.is_unseen("node_modules/x/a"));
+    bed.look("node_modules", None);
     bed.check(&["mine [0..1]"]);
     call(&checkpoints, "d", || ());
     bed.check(&["mine [0..1]", "node_modules all"]);
@@ -185,11 +205,11 @@ fn a_flood_makes_nothing_seen_and_eats_no_memory() {
     }
     assert!(bed.unseen().len() <= 4_096 && bed.unseen().contains(&"src/evil [0..1]".to_owned()));
     for n in 0..8 {
-        assert!(bed.provenance().is_unseen(&bed.root.join(format!("m{n}/5"))).unwrap());
+        assert!(bed.is_unseen(&format!("m{n}/5")));
     }
     // One of the flood, elsewhere.
     bed.person(&checkpoints, || fs::rename(bed.path("out/0/97"), bed.path("97")).unwrap());
-    assert!(bed.provenance().is_unseen(&bed.root.join("97")).unwrap());
+    assert!(bed.is_unseen("97"));
 }
 
 #[test]
@@ -202,8 +222,8 @@ fn what_is_damaged_or_dropped_is_said_and_unseen() {
     fs::write(store().join("provenance"), "no frame").unwrap();
     assert!(bed.unseen().contains(&" all".to_owned()) && note().contains("damaged"), "{:?}", bed.unseen());
     call(&checkpoints, "d", || ());
-    assert!(bed.provenance().is_unseen(&bed.root.join("b")).unwrap());
-    bed.provenance().look_at_whole(std::slice::from_ref(&bed.root)).unwrap();
+    assert!(bed.is_unseen("b"));
+    bed.look("", None);
     bed.check(&[]);
     // Removed, and the log has all of it still.
     call(&checkpoints, "e", || bed.write("b", "x\n"));
@@ -235,7 +255,7 @@ fn a_sweep_keeps_what_nobody_looked_at() {
     bed.check(&["a [0..1]"]);
     call(&checkpoints, "d", || bed.write("b", "x\ny\n"));
     bed.check(&["a [0..1]", "b [0..2]"]);
-    bed.provenance().look(&[(bed.root.join("a"), hash_of(b"x\n"))]).unwrap();
+    bed.look("a", Some("x\n"));
     bed.check(&["b [0..2]"]);
 }
 

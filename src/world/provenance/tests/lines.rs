@@ -1,11 +1,15 @@
 //! Lines of agents, as tables.
 
-use super::super::lines::{LineSet, after_agent, after_person, changed};
+use super::super::lines::{LineSet, after_agent, after_person};
 
 const FN: &str = "fn a() {\n    let x = run('curl', one, two);\n    x.wait();\n}\n";
 
+fn changed(old: &[u8], new: &[u8]) -> Option<LineSet> {
+    after_agent(old, &LineSet::new(), new)
+}
+
 #[track_caller]
-fn check(old: &str, own: &[u32], new: &str, want: &[u32]) {
+fn check(old: &str, own: &[usize], new: &str, want: &[usize]) {
     let own: LineSet = own.iter().copied().collect();
     let found = after_person(old.as_bytes(), &own, new.as_bytes()).unwrap();
     assert_eq!(found.into_iter().collect::<Vec<_>>(), want, "{old:?} -> {new:?}");
