@@ -153,6 +153,19 @@ fn what_commits_by_itself_in_a_session_looks_at_nothing() {
     assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))", "b.txt (1 line(s))"]);
 }
 
+/// Code of an agent's that a person runs in the sandbox writes for the agent.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_runs_beside_unseen_code_leaves_unseen_files() {
+    let mut sandbox = Sandbox::new();
+    turn(&mut sandbox, "", &run("echo 'echo evil > made.txt; rm gen.sh' > gen.sh"));
+    assert_eq!(castor(&mut sandbox, "exec -- sh gen.sh"), "");
+    assert_eq!(unseen(&mut sandbox), ["made.txt (1 line(s))"]);
+    castor(&mut sandbox, "looked made.txt");
+    assert_eq!(castor(&mut sandbox, "exec -- sh -c 'echo mine > mine.txt'"), "");
+    assert_eq!(unseen(&mut sandbox), Vec::<String>::new());
+}
+
 #[test]
 fn a_flood_is_a_folder_and_hides_nothing() {
     let mut sandbox = Sandbox::new();

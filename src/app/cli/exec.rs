@@ -13,10 +13,12 @@ use crate::{
         },
         settings::{Settings, options::Options},
     },
-    base::{path::AbsPath, sandbox::SandboxGrant},
+    base::{checkpoint::Scope, ids::CheckpointId, path::AbsPath, sandbox::SandboxGrant},
     world::{
+        checkpoints::{Checkpoints, Limits},
         disk,
         process::{Spawn, Stdin, foreground, sandbox, surroundings},
+        provenance::Provenance,
         secrets::{Env, name_looks_secret, value_looks_secret},
         workspace::{self, castor_home, memory},
     },
@@ -78,7 +80,8 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
     let tmp = castor.join("tmp").join(format!("exec-{}", uuid::Uuid::now_v7().simple())).join("tmp");
     let place = SandboxPlace { env, home: &castor, tmp };
     let harmless = confinement::is_harmless(&ground);
-    let Some(confined) = confinement::for_session(&place, harmless, &[folder], &settings) else {
+    let roots = [folder];
+    let Some(confined) = confinement::for_session(&place, harmless, &roots, &settings) else {
         eprintln!("castor: nothing was run: {}", absence(&settings));
         return EXIT_FAILED;
     };
@@ -89,7 +92,10 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
     // Signals are heard by this thread alone.
     _ = trial.join();
     let spawn = Spawn { program, args, cwd, env: &env, stdin: Stdin::Inherited, confined: Some(&confined) };
-    match foreground::run_confined(&spawn) {
+    let unseen = UnseenCode::near(&castor, &roots);
+    let end = foreground::run_confined(&spawn);
+    drop(unseen);
+    match end {
         Ok(end) => {
             if let Some(it) = end.findings.in_words("this program") {
                 eprintln!("castor: {it}");
@@ -97,6 +103,40 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
             end.exit_code()
         }
         Err(why) => failed_start(argv, &why),
+    }
+}
+
+/// A run beside code that an agent wrote and nobody looked at: what it leaves counts as an agent's, too.
+struct UnseenCode {
+    checkpoints: Checkpoints,
+    run: CheckpointId,
+}
+
+impl UnseenCode {
+    fn near(castor: &AbsPath, [folder]: &[AbsPath; 1]) -> Option<Self> {
+        let roots = Provenance::new(castor, std::slice::from_ref(folder)).roots_with_unseen(folder);
+        let session = format!("exec-{}", uuid::Uuid::now_v7()).as_str().into();
+        let checkpoints = Checkpoints::new(castor, &session, &roots, Limits::default());
+        let run: CheckpointId = "exec".into();
+        if roots.is_empty() {
+            return None;
+        }
+        match checkpoints.before(&run, &Scope::Roots, &|| false) {
+            Ok(_) => Some(Self { checkpoints, run }),
+            Err(why) => {
+                eprintln!("castor: what this program leaves counts as yours, for castor keeps no record of it: {why}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for UnseenCode {
+    fn drop(&mut self) {
+        if let Err(why) = self.checkpoints.after(&self.run) {
+            eprintln!("castor: there is no record of what this program left: {why}");
+        }
+        self.checkpoints.close();
     }
 }
 

@@ -40,6 +40,13 @@ impl ObjectId {
         Some(Self(res))
     }
 
+    /// In the form of a content's hash, of which it is none.
+    pub fn as_key(self) -> [u8; 32] {
+        let mut res = [0; 32];
+        res.iter_mut().zip(self.0).for_each(|(to, byte)| *to = byte);
+        res
+    }
+
     fn path(self) -> PathBuf {
         let hex = super::hex(&self.0);
         let (folder, name) = hex.split_at(2);
@@ -80,6 +87,14 @@ pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], ObjectId
         bytes = rest;
         Some((mode, name, ObjectId(*id)))
     })
+}
+
+/// The objects of a pack, as its index names them; none if there are more than `max`.
+pub fn ids_of_index(bytes: &[u8], max: usize) -> Vec<ObjectId> {
+    let count = |head: &[u8]| usize::try_from(u32::from_be_bytes(*head.last_chunk()?)).ok().filter(|it| *it <= max);
+    let found = bytes.split_at_checked(8 + 256 * 4).filter(|it| it.0.starts_with(b"\xfftOc\0\0\0\x02"));
+    let ids = found.and_then(|(head, ids)| ids.get(..count(head)? * 20)).unwrap_or_default();
+    ids.as_chunks().0.iter().map(|it| ObjectId(*it)).collect()
 }
 
 pub struct Objects {

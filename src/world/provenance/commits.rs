@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContentHash, ContentReader, PathBytes};
+use super::{ContentHash, ContentReader, PathBytes, Step};
 use crate::{
     base::path::AbsPath,
     world::disk::{
         git_commits::{CommitSearch, GitCheckout, read_commit},
-        git_objects::{ObjectId, ObjectKind, hash},
+        git_objects::{ObjectId, ObjectKind, hash, ids_of_index},
     },
 };
 
@@ -21,6 +21,9 @@ const MAX_TIPS: usize = 1_000;
 const MAX_NEW: usize = 200;
 /// What git notes of a commit that somebody wrote there and then, in its log of `HEAD`.
 const WRITTEN: [&str; 4] = ["commit:", "commit (initial):", "commit (amend):", "commit (merge):"];
+
+/// Objects of a pack that are looked at.
+const MAX_PACKED: usize = 2_000;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Commits {
@@ -64,11 +67,31 @@ impl Commits {
             before.extend(parents.into_iter().chain([commit.old]));
             let old: BTreeSet<ObjectId> = before.iter().filter_map(|it| Some(read_commit(&objects, *it)?.0)).collect();
             for (path, hashed) in left.clone() {
-                let Some(id) = contents(&hashed).map(|it| hash(ObjectKind::Blob, &it)) else { continue };
+                let Some(id) = blob(&hashed, contents) else { continue };
                 let has = |tree: ObjectId| repository.find(&objects, tree, path).is_some_and(|it| it.0 == id);
                 res.extend((has(tree) && !old.iter().any(|it| has(*it))).then(|| (path.clone(), hashed)));
             }
         }
         res
     }
+}
+
+/// The objects that a step brought into a repository.
+pub fn stored(step: &Step, contents: ContentReader) -> Vec<ObjectId> {
+    let Some(new) = step.new.hash().filter(|it| step.old.hash() != Some(*it)) else { return Vec::new() };
+    let mut parts = step.path.rsplit(|it| *it == b'/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(b"pack"), Some(b"objects")) if name.ends_with(b".idx") => {
+            contents(&new).map(|it| ids_of_index(&it, MAX_PACKED)).unwrap_or_default()
+        }
+        (Some(name), Some(folder), Some(b"objects")) => {
+            ObjectId::from_hex(&[folder, name].concat()).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The object that git would make of a content.
+pub fn blob(content: &ContentHash, contents: ContentReader) -> Option<ObjectId> {
+    contents(content).map(|it| hash(ObjectKind::Blob, &it))
 }

@@ -14,6 +14,10 @@ pub struct HashFilter {
 }
 
 impl HashFilter {
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
     pub fn insert(&mut self, hash: &ContentHash) {
         self.is_changed |= !self.has(hash);
         self.bits.resize(BYTES, 0);

@@ -9,12 +9,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentCall, ChangeAuthor, ContentHash, ContentReader, PathBytes, State, Step, commits::Commits, filter::HashFilter,
-    lines, lines::LineSet,
+    AgentCall, ChangeAuthor, ContentHash, ContentReader, PathBytes, State, Step,
+    commits::{self, Commits},
+    filter::HashFilter,
+    lines::{self, LineSet},
 };
 use crate::{
     base::path::AbsPath,
-    world::disk::{dirfd, disk_mark::DiskMark},
+    world::disk::{dirfd, disk_mark::DiskMark, git_objects::ObjectId},
 };
 
 /// More files of one call are entries by folder.
@@ -170,6 +172,7 @@ impl Ledger {
     }
 
     fn apply_agent(&mut self, by: &AgentCall, steps: &[Step], contents: ContentReader) {
+        self.remember_stored(steps, contents);
         let mut left = Vec::new();
         for it in steps.iter().filter(|it| is_obeyed(it.path)) {
             match it.new.hash() {
@@ -201,6 +204,23 @@ impl Ledger {
             folders = folders.into_iter().map(|it| if depth(&it) == deepest { parent(&it) } else { it }).collect();
         }
         folders.iter().for_each(|it| self.add_whole(it, Some(by)));
+    }
+
+    /// What an agent put into a repository is its own wherever it comes out: by a merge, a checkout, a stash. What was in
+    /// the files before, and is another's, is not.
+    fn remember_stored(&mut self, steps: &[Step], contents: ContentReader) {
+        let stored: Vec<ObjectId> = steps.iter().flat_map(|it| commits::stored(it, contents)).collect();
+        if stored.is_empty() {
+            return;
+        }
+        let of_others = |it: &Step| {
+            let hash = it.old.hash()?;
+            let is_left = self.entries.get(it.path).is_some_and(|it| it.hash() == Some(hash));
+            if is_left { None } else { commits::blob(&hash, contents) }
+        };
+        let of_others: BTreeSet<ObjectId> =
+            steps.iter().filter(|it| is_obeyed(it.path)).filter_map(of_others).collect();
+        stored.iter().filter(|it| !of_others.contains(it)).for_each(|it| self.past.insert(&it.as_key()));
     }
 
     fn leave(&mut self, step: &Step, hash: ContentHash, by: &AgentCall) {
@@ -285,11 +305,16 @@ impl Ledger {
             let n_left = next.bytes.as_ref()?.own.as_ref()?.len();
             (n_left * 2 >= it.lines(contents)?.len()).then_some(next)
         };
-        let before = || {
+        let left = |era| {
             let bytes = Some(LeftBytes { hash, base: None, own: None });
-            self.past.has(&hash).then(|| UnseenEntry { bytes, by: old.and_then(|it| it.by.clone()), era: 0 })
+            UnseenEntry { bytes, by: old.and_then(|it| it.by.clone()), era }
         };
-        let known = same.or_else(|| gone.iter().find_map(moved)).or_else(before);
+        let before = || self.past.has(&hash).then(|| left(0));
+        let stored = || {
+            let id = Some(hash).filter(|_| !self.past.is_empty()).and_then(|it| commits::blob(&it, contents))?;
+            self.past.has(&id.as_key()).then(|| left(self.commits.last))
+        };
+        let known = same.or_else(|| gone.iter().find_map(moved)).or_else(before).or_else(stored);
         let known = known.filter(|_| !self.looked.values().any(|it| *it == hash));
         known.or_else(|| old?.after_person(hash, contents))
     }

@@ -92,6 +92,13 @@ impl Provenance {
         self.find(std::slice::from_ref(place), true)
     }
 
+    /// The roots around and below a place, if anything there is unseen, or it cannot be known.
+    pub fn roots_with_unseen(&self, place: &AbsPath) -> Vec<AbsPath> {
+        let around = self.around(place).unwrap_or_default();
+        let is_unseen = !around.is_empty() && !matches!(self.first_unseen(place), Ok(None));
+        around.into_iter().filter(|_| is_unseen).map(|it| it.root).collect()
+    }
+
     /// Without `all` one of them is enough.
     fn find(&self, places: &[AbsPath], all: bool) -> Result<Vec<Unseen>, ProvenanceError> {
         let mut res = Vec::new();
@@ -214,10 +221,10 @@ pub fn remove_store(all: &DirFd, name: &[u8]) -> io::Result<()> {
     dir.list(b"")?.iter().filter(|it| !kept.contains(&&***it)).try_for_each(|it| dir.remove_tree(it))
 }
 
-/// A content of a store, if it is what its name says.
+/// A content of a store, or an object of git's there, if it is what its name says.
 fn content(store: &DirFd, hash: &ContentHash) -> Option<Vec<u8>> {
-    let name = format!("blobs/{}", disk::hex(hash));
-    store.read(name.as_bytes()).ok()?.filter(|it| hash_of(it) == *hash)
+    let read = |end| store.read(format!("blobs/{}{end}", disk::hex(hash)).as_bytes()).ok().flatten();
+    ["", ".git"].into_iter().find_map(read).filter(|it| hash_of(it) == *hash)
 }
 
 impl RootRecord {

@@ -339,3 +339,42 @@ fn of_git_only_what_it_obeys_is_unseen() {
     });
     bed.check(&[".git/hooks/pre-commit [0..1]", ".git/rebase-merge/git-rebase-todo [0..1]"]);
 }
+
+#[test]
+fn what_an_agent_put_into_a_repository_is_its_own_wherever_it_comes_out() {
+    let bed = bed();
+    bed.write("a", "one\n");
+    bed.write("p", "first\n");
+    if !bed.git() {
+        return;
+    }
+    bed.sh("git checkout -qb old && echo old > a && git commit -qam old && git checkout -q main");
+    bed.write("p", "person\n");
+    let checkpoints = bed.opened("s");
+    let agent = |name: &str, line: &str| _ = call(&checkpoints, name, || bed.sh(line));
+    let person = |line: &str| bed.person(&checkpoints, || bed.sh(line));
+    // It comes and goes within one call.
+    agent("c", "git checkout -qb f && echo evil > a && git commit -qm agents a && git checkout -q main");
+    bed.check(&[]);
+    person("git merge -q --no-edit f");
+    bed.check(&["a all"]);
+    person("git reset -q --keep HEAD~1");
+    bed.check(&[]);
+    agent("d", "echo hidden > a && git stash -q -- a");
+    person("git stash pop -q");
+    bed.check(&["a all"]);
+    // In a pack.
+    agent(
+        "e",
+        "git checkout -q a && git checkout -qb g && echo packed > a && git commit -qm x a && git checkout -q main",
+    );
+    agent("f", "git gc -q --prune=now");
+    person("git checkout -q g -- a");
+    bed.check(&["a all"]);
+    // What commits from before have, and what a person wrote, is not.
+    person("git checkout -q old -- a");
+    bed.check(&[]);
+    agent("g", "git stash -q -- p");
+    person("git stash pop -q");
+    assert!(!bed.is_unseen("p"));
+}
