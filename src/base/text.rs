@@ -112,9 +112,22 @@ fn is_closing(tag: &str) -> bool {
     name.and_then(|it| it.get(..NAME.len())).is_some_and(|it| it.eq_ignore_ascii_case(NAME))
 }
 
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut res = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            res.push(',');
+        }
+        res.push(digit);
+    }
+    res
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{first_line, head, tail, without_closing};
+    use super::{first_line, grouped, head, tail, without_closing};
 
     #[test]
     fn cuts_between_characters() {
@@ -147,5 +160,11 @@ mod tests {
         }
         let long = path_in_words(&format!("/start{}/end", "/x".repeat(1000)));
         assert!(long.starts_with("/start/x") && long.ends_with("x/end") && long.chars().count() == 201, "{long}");
+    }
+
+    #[test]
+    fn groups_thousands() {
+        let shown = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write, io};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    base::{ids::CallId, path::AbsPath},
+    base::{ids::CallId, path::AbsPath, text::grouped},
     world::tools::private_files,
 };
 
@@ -47,10 +47,10 @@ impl TruncatedText<'_> {
     pub fn text(&self, whole: &str) -> String {
         format!(
             "Output too large. Showing first {} and last {} characters. {whole}\n{}\n\n... [{} characters omitted] ...\n\n{}",
-            grouped(self.head_len),
-            grouped(self.tail_len),
+            grouped(self.head_len as u64),
+            grouped(self.tail_len as u64),
             self.head,
-            grouped(self.omitted),
+            grouped(self.omitted as u64),
             self.tail
         )
     }
@@ -85,26 +85,13 @@ fn save(scratch: &AbsPath, path: &AbsPath, text: &str) -> io::Result<()> {
     private_files::write_private(path.as_path(), text.as_bytes())
 }
 
-/// `1234567` as `1,234,567`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut res = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            res.push(',');
-        }
-        res.push(digit);
-    }
-    res
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::disallowed_methods)]
 
     use std::{borrow::Cow, os::unix::fs::PermissionsExt};
 
-    use super::{THRESHOLD, cut_middle, grouped, path_for, truncate};
+    use super::{THRESHOLD, cut_middle, path_for, truncate};
     use crate::base::{ids::CallId, path::AbsPath};
 
     #[test]
@@ -157,11 +144,5 @@ mod tests {
         assert_ne!(name("a/b"), name("a:b"));
         assert_ne!(name(&format!("{}1", "x".repeat(200))), name(&format!("{}2", "x".repeat(200))));
         assert!(name("").starts_with("/s/-"));
-    }
-
-    #[test]
-    fn groups_thousands() {
-        let shown = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped);
-        assert_eq!(shown, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
     }
 }

@@ -1,5 +1,6 @@
 //! Tokens and cost of a turn or a session, as an export says them.
 
+pub use crate::base::text::grouped;
 use crate::base::{model::Usage, money::Money};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,19 +55,6 @@ impl Spending {
     }
 }
 
-/// `1,234,567`
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut res = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            res.push(',');
-        }
-        res.push(digit);
-    }
-    res
-}
-
 /// `950`, `1.2k`, `68k`, `1.5M`
 pub fn compact(n: u64) -> String {
     match n {
@@ -90,7 +78,7 @@ pub fn plotted_cost(it: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Spending, compact, grouped};
+    use super::{Spending, compact};
     use crate::base::{model::Usage, money::Money};
 
     /// Thoughts are paid as output.
@@ -103,7 +91,6 @@ mod tests {
         assert_eq!(spent.cost_in_words().as_deref(), Some("$1.00"));
         spent.add(&Usage::default(), None);
         assert_eq!(spent.cost_in_words().as_deref(), Some("at least $1.00"));
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([999, 1_250, 68_400, 1_540_000].map(compact), ["999", "1.2k", "68k", "1.5M"]);
     }
 }
