@@ -1,6 +1,8 @@
 //! File access: blocking calls, and `DiskFs` behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
+#[cfg(target_os = "linux")]
+mod attributes;
 mod batch;
 mod digest;
 #[cfg(unix)]
@@ -15,6 +17,8 @@ pub mod frame;
 pub mod git_commits;
 pub mod git_index;
 pub mod git_objects;
+#[cfg(unix)]
+pub mod lasting;
 mod names;
 mod on_thread;
 #[cfg(unix)]

@@ -21,6 +21,7 @@ mod conversation;
 #[cfg(target_os = "linux")]
 mod disk_full;
 mod doctor;
+mod durable;
 mod editors;
 mod events;
 mod examples;

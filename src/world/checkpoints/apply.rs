@@ -14,7 +14,7 @@ use rustix::fs::{Mode, fchmod, mkdirat, renameat, symlinkat};
 
 use super::{
     Change, DiskMark, Journal, Kind, Node, RelPath, Store, dirfd, dirfd::if_exists, fault, hash_of_file, in_parallel,
-    node, refs,
+    lasting, node, refs,
 };
 
 /// Options for applying a journal.
@@ -48,6 +48,8 @@ pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<Re
 impl<'a> Apply<'a> {
     fn run(&mut self, due: &[Due]) -> io::Result<()> {
         in_parallel(due, |it| self.stage(it)).into_iter().collect::<io::Result<()>>()?;
+        // No name comes to stand for torn bytes, and what the log says of the restore lasts.
+        lasting::sync_disk(self.store.root.fd())?;
         due.iter().rev().try_for_each(|it| self.clear(it.1))?;
         due.iter().try_for_each(|it| self.put(it))?;
         for step in &self.journal.refs {
@@ -60,7 +62,7 @@ impl<'a> Apply<'a> {
             fault::step("apply: mode")?;
             self.chmod(&step.path, step.new.mode)?;
         }
-        Ok(())
+        lasting::sync_disk(self.store.root.fd())
     }
 
     fn all(&self) -> impl Iterator<Item = Due<'a>> {
@@ -111,10 +113,9 @@ impl<'a> Apply<'a> {
             Kind::Link(to) => found.is_symlink() && root.at(path, dirfd::read_link).is_ok_and(|it| it == *to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
-            Kind::File(hash) => match if_exists(root.at(path, dirfd::open_owner_file)) {
-                Ok(Some(it)) => hash_of_file(&it)? == *hash,
-                Ok(None) => false,
-                Err(it) => return Err(it),
+            Kind::File(hash) => match if_exists(root.at(path, dirfd::open_owner_file))? {
+                Some(it) => hash_of_file(&it)? == *hash,
+                None => false,
             },
             Kind::Skipped(_) => mark == node.mark,
         })
@@ -128,10 +129,10 @@ impl<'a> Apply<'a> {
         fault::step("apply: stage")?;
         match &step.new.kind {
             Kind::Link(to) => symlinkat(&**to, &dir, &**temp)?,
-            Kind::File(_) => {
+            Kind::File(hash) => {
                 let file = dirfd::create_new(dir.as_fd(), temp, 0o600)?;
                 fault::step("apply: write")?;
-                blobs.copy_to(&step.held_as().unwrap_or_default(), &file)?;
+                blobs.copy_to(hash, &file)?;
                 fchmod(&file, Mode::from_raw_mode(step.new.mode.into()))?;
             }
             _ => (),

@@ -1,4 +1,4 @@
-//! Blob store: file contents under their hash. A blob is whole or absent.
+//! Blob store: file contents under their hash. A blob is whole or absent, also after a power cut.
 
 use std::{
     collections::HashSet,
@@ -10,11 +10,11 @@ use std::{
 
 use rustix::fs::{self as at, AtFlags, SeekFrom};
 
-use super::{DirFd, Failure, Hash, dirfd, fault, hash_of, hash_of_file};
+use super::{DirFd, Failure, Hash, NewFiles, dirfd, fault, hash_of, hash_of_file, lasting};
 
 pub struct Blobs {
     dir: DirFd,
-    next: AtomicU64,
+    new: NewFiles<Hash>,
     /// Bytes that the store may still take.
     pub left: u64,
     pub limit: u64,
@@ -29,7 +29,7 @@ const COPIED: u64 = 100 << 20;
 impl Blobs {
     pub fn open(store: &DirFd) -> io::Result<Self> {
         let dir = store.open_or_create(b"blobs")?;
-        Ok(Self { dir, next: AtomicU64::new(0), left: u64::MAX, limit: 0, added: AtomicU64::new(0) })
+        Ok(Self { dir, new: NewFiles::default(), left: u64::MAX, limit: 0, added: AtomicU64::new(0) })
     }
 
     /// The bytes that came in since this was asked last.
@@ -37,8 +37,7 @@ impl Blobs {
         self.added.swap(0, Relaxed)
     }
 
-    /// The name of a content. An object of git's may be changed in place by whoever has the
-    /// repository, so it stands for no other file.
+    /// The name of a content, or of a link to an object of git's.
     pub fn name(hash: &Hash, is_object: bool) -> String {
         crate::world::disk::hex(hash) + if is_object { ".git" } else { "" }
     }
@@ -46,9 +45,9 @@ impl Blobs {
     pub fn put(&self, bytes: &[u8]) -> Result<Hash, Failure> {
         let hash = hash_of(bytes);
         if self.is_new(&hash, bytes.len() as u64)? {
-            let (mut file, temp) = self.temp()?;
-            file.write_all(bytes)?;
-            self.name_it(&temp, &hash)?;
+            let mut new = self.new.create(&self.dir)?;
+            new.file.write_all(bytes)?;
+            self.new.keep(hash, new);
         }
         Ok(hash)
     }
@@ -64,33 +63,40 @@ impl Blobs {
             // It grew meanwhile.
             at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
         }
-        let (out, temp) = self.temp()?;
+        let new = self.new.create(&self.dir)?;
         // The disk shares the blocks where it can.
-        let len = io::copy(&mut file.take(max.saturating_add(1)), &mut &out)?;
-        at::seek(&out, SeekFrom::Start(0)).map_err(io::Error::from)?;
-        let hash = hash_of_file(&out)?;
-        let is_new = if len > max { Ok(false) } else { self.is_new(&hash, len) };
-        match is_new {
-            Ok(true) => self.name_it(&temp, &hash)?,
-            _ => dirfd::remove(self.dir.fd(), &temp)?,
+        let len = io::copy(&mut file.take(max.saturating_add(1)), &mut &new.file)?;
+        if len > max {
+            return Ok(None);
         }
-        is_new.map(|_| (len <= max).then_some(hash))
+        at::seek(&new.file, SeekFrom::Start(0)).map_err(io::Error::from)?;
+        let hash = hash_of_file(&new.file)?;
+        if self.is_new(&hash, len)? {
+            self.new.keep(hash, new);
+        }
+        Ok(Some(hash))
     }
 
-    /// A copy of an object of git's. A large one is a hard link, and read-only to commands: whoever has the repository
-    /// could write through it.
-    pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Hash, Failure> {
-        let hash = hash_of_file(file)?;
+    /// An object of git's. A large one is a hard link, and read-only to commands: whoever has the repository could write
+    /// through it, so it stands for no other file.
+    pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Option<Hash>, Failure> {
         fault::step("blob: link")?;
-        let own = Self::name(&hash, true);
-        let link = |dir, name: &[u8]| Ok::<_, io::Error>(at::linkat(dir, name, self.dir.fd(), &own, AtFlags::empty())?);
-        if (len <= COPIED || link(dir, name).is_err()) && !self.is_sound(&own) {
+        if len > COPIED {
+            let hash = hash_of_file(file)?;
+            let linked = at::linkat(dir, name, self.dir.fd(), Self::name(&hash, true), AtFlags::empty());
+            if linked.is_ok() || self.is_sound(&hash) {
+                lasting::sync_file(file)?;
+                lasting::sync_dir(self.dir.fd())?;
+                return Ok(Some(hash));
+            }
             at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
-            self.put_file(file, len, u64::MAX)?;
-            dirfd::remove(self.dir.fd(), own.as_bytes())?;
-            link(self.dir.fd(), Self::name(&hash, false).as_bytes())?;
         }
-        Ok(hash)
+        self.put_file(file, len, u64::MAX)
+    }
+
+    /// What came in is on the disk itself, and has its names.
+    pub fn settle(&self) -> io::Result<()> {
+        self.new.settle(&self.dir, |it| Self::name(it, false))
     }
 
     pub fn read(&self, hash: &Hash) -> io::Result<Vec<u8>> {
@@ -99,14 +105,19 @@ impl Blobs {
     }
 
     /// Whether the content is there and is what its name says.
-    pub fn is_sound(&self, name: &str) -> bool {
-        let found = self.dir.open_file(name.as_bytes()).and_then(|it| hash_of_file(&it));
-        found.is_ok_and(|it| name.starts_with(&Self::name(&it, false)))
+    pub fn is_sound(&self, hash: &Hash) -> bool {
+        self.open_any(hash).and_then(|it| hash_of_file(&it)).is_ok_and(|it| it == *hash)
     }
 
     /// Copies a content into an open, empty file.
-    pub fn copy_to(&self, name: &str, mut out: &File) -> io::Result<()> {
-        io::copy(&mut self.dir.open_file(name.as_bytes())?, &mut out).map(drop)
+    pub fn copy_to(&self, hash: &Hash, mut out: &File) -> io::Result<()> {
+        io::copy(&mut self.open_any(hash)?, &mut out).map(drop)
+    }
+
+    /// A content, or the object of git's that it is.
+    fn open_any(&self, hash: &Hash) -> io::Result<File> {
+        let open = |is_object| self.dir.open_file(Self::name(hash, is_object).as_bytes());
+        open(false).or_else(|_| open(true))
     }
 
     /// Removes what is not in `live`; how many bytes went.
@@ -124,11 +135,11 @@ impl Blobs {
         Ok(freed)
     }
 
-    /// Whether a content is to be taken in; then it is counted. One of another length is a torn one, from a machine that
-    /// lost its power.
+    /// Whether a content is to be taken in; then it is counted. One of another length is a torn one of an older castor, from
+    /// a machine that lost its power.
     fn is_new(&self, hash: &Hash, len: u64) -> Result<bool, Failure> {
         let found = dirfd::stat(self.dir.fd(), Self::name(hash, false).as_bytes())?;
-        if found.is_some_and(|it| u64::try_from(it.st_size) == Ok(len)) {
+        if self.new.has(hash) || found.is_some_and(|it| u64::try_from(it.st_size) == Ok(len)) {
             return Ok(false);
         }
         if self.added.fetch_add(len, Relaxed).saturating_add(len) > self.left {
@@ -136,19 +147,5 @@ impl Blobs {
             return Err(Failure::Full { limit: self.limit });
         }
         Ok(true)
-    }
-
-    /// Blobs without a reference are removed when the store is swept.
-    fn temp(&self) -> io::Result<(File, Vec<u8>)> {
-        let name = format!("t{}-{}", std::process::id(), self.next.fetch_add(1, Relaxed)).into_bytes();
-        fault::step("blob: temp")?;
-        let file = dirfd::create(self.dir.fd(), &name, 0o600)?;
-        fault::step("blob: write")?;
-        Ok((file, name))
-    }
-
-    fn name_it(&self, temp: &[u8], hash: &Hash) -> io::Result<()> {
-        fault::step("blob: rename")?;
-        Ok(at::renameat(self.dir.fd(), temp, self.dir.fd(), Self::name(hash, false))?)
     }
 }

@@ -16,8 +16,8 @@ use rustix::{
 };
 
 use super::{
-    AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, frame::frame, frame::unframe, node,
-    try_lock,
+    AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, frame::frame, frame::unframe, lasting,
+    node, try_lock,
 };
 use crate::world::disk::hash;
 
@@ -34,7 +34,8 @@ pub fn make(home: &AbsPath, root: &AbsPath) -> io::Result<DirFd> {
     }
     let res = DirFd::open(all.as_path())?.open_or_create(hash(path).split_at(32).0.as_bytes())?;
     if res.stat(b"root")?.is_none() {
-        res.replace(b"root", path, false)?;
+        res.replace(b"root", path, true)?;
+        [all.as_path(), home.as_path()].iter().try_for_each(|it| lasting::sync_dir(DirFd::open(it)?.fd()))?;
     }
     Ok(res)
 }
@@ -95,19 +96,23 @@ impl SessionRegister {
     /// Locks the session's file; the calls that a killed castor left in it. `None`: another thread has it, or a child that
     /// one has just started.
     pub fn open(store: &DirFd, session: &SessionId) -> io::Result<Option<(Self, Vec<Call>)>> {
-        let mut file = store.open_or_create(b"sessions")?.open_own(session.as_str().as_bytes(), OFlags::CREATE)?;
+        let folder = store.open_or_create(b"sessions")?;
+        let mut file = folder.open_own(session.as_str().as_bytes(), OFlags::CREATE)?;
         if !try_lock(&file)? {
             return Ok(None);
         }
         let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
         let res = Self { file, calls: Vec::new() };
         res.write()?;
+        lasting::sync_dir(folder.fd())?;
         Ok(Some((res, left)))
     }
 
     pub fn add(&mut self, call: Call, wide: bool) -> io::Result<()> {
         self.calls.push((call, wide));
-        self.write()
+        self.write()?;
+        // What a command leaves when the power fails in the middle of it is the command's.
+        if wide { lasting::sync_file(&self.file) } else { Ok(()) }
     }
 
     pub fn remove(&mut self, id: &CheckpointId) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Node, NotHeld, RelPath, git, node};
+use super::{Kind, Node, RelPath, git, node};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
@@ -42,7 +42,7 @@ impl Manifest {
 
     /// Whether it lies in a folder that is not held, and so is held by itself if it is held.
     pub fn is_single(&self, path: &[u8]) -> bool {
-        node::ancestors(path).any(|it| self.get(it).why() == Some(NotHeld::Exempt))
+        node::ancestors(path).any(|it| self.get(it).is_passed_over())
     }
 
     /// All that is below a folder, sorted by bytes.

@@ -23,7 +23,7 @@ mod tests;
 mod types;
 mod walk;
 
-pub use retention::{forget_session, recover, recover_all, sweep};
+pub use retention::{forget_session, recover_all, sweep};
 pub use types::{
     Buffers, Failure, FileDiff, FirstWalk, Limits, PlannedPath, RestoreOutcome, RestorePlan, Result, Retention, Sweep,
 };
@@ -42,7 +42,8 @@ use crate::{
     world::disk::{
         dirfd::{self, DirFd},
         disk_mark::DiskMark,
-        fault, frame, hash_of, hash_of_file,
+        fault, frame, hash_of, hash_of_file, lasting,
+        lasting::new_files::NewFiles,
         parallel::in_parallel,
         try_lock, wait_for_lock,
     },
@@ -98,7 +99,9 @@ impl Checkpoints {
     pub fn open(&self, cancel: Cancel) -> Result<FirstWalk> {
         let mut state = self.state();
         let notices = self.open_stores(&mut state, cancel)?;
-        Ok(FirstWalk { notices, held: not_held(&state.stores) })
+        let is_full = |it: &&Store| it.manifest.below(b"").any(|it| it.1.why() == Some(NotHeld::Full));
+        let full = state.stores.iter().filter(is_full).map(|it| it.path.clone()).collect();
+        Ok(FirstWalk { notices, full, held: not_held(&state.stores) })
     }
 
     /// Holds what a call may write, before it runs.
@@ -291,9 +294,9 @@ fn not_held(stores: &[Store]) -> CheckpointResult {
 fn files_not_held(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> CheckpointResult {
     let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
-            let why = |it: &[u8]| store.manifest.get(it).why();
-            let is_kept = || node::ancestors(&path).filter_map(why).all(|it| it == NotHeld::Exempt);
-            !is_on_disk || (why(&path).is_none() && is_kept())
+            let node = |it: &[u8]| store.manifest.get(it);
+            let is_kept = |it: &[u8]| node(it).why().is_none() || node(it).is_passed_over();
+            !is_on_disk || (node(&path).why().is_none() && node::ancestors(&path).all(is_kept))
         })
     };
     let lost = files.iter().filter(|it| !is_held(it)).map(|it| it.as_path().to_owned());

@@ -72,10 +72,7 @@ impl Node {
     }
 
     pub fn hash(&self) -> Option<Hash> {
-        match self.kind {
-            Kind::File(it) => Some(it),
-            _ => None,
-        }
+        if let Kind::File(it) = self.kind { Some(it) } else { None }
     }
 
     pub fn state(&self) -> State {
@@ -102,10 +99,12 @@ impl Node {
     }
 
     pub fn why(&self) -> Option<NotHeld> {
-        match self.kind {
-            Kind::Skipped(it) => Some(it),
-            _ => None,
-        }
+        if let Kind::Skipped(it) = self.kind { Some(it) } else { None }
+    }
+
+    /// A folder into which nobody looks, unless a path in it is named.
+    pub fn is_passed_over(&self) -> bool {
+        matches!(self.kind, Kind::Skipped(NotHeld::Exempt | NotHeld::Full))
     }
 
     /// Whether nothing that is held differs. Times and inodes are no part of it, but of what is not held they are all

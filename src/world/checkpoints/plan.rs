@@ -62,13 +62,12 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
         let found = refs::plan(store, dir, &undo.history, undo.forced);
         let (refs, conflicts) = found.unwrap_or_else(|| (Vec::new(), damaged()));
         plan.refs.extend(refs);
-        let is_settled = conflicts.is_empty();
-        plan.conflicts.extend(conflicts);
-        if !is_settled {
+        if !conflicts.is_empty() {
             // What is staged belongs to the branch.
             let index = node::join(dir, b"index");
             plan.steps.retain(|it| *it.path != *index);
         }
+        plan.conflicts.extend(conflicts);
     }
     // What is deleted first makes room for names below it.
     plan.refs.sort_by_key(|it| it.new.is_some());
@@ -237,7 +236,7 @@ impl Undo<'_> {
     fn drop_homeless(&self, plan: &mut Plan) {
         let planned: HashMap<RelPath, bool> = plan.steps.iter().map(|it| (it.path.clone(), it.new.is_dir())).collect();
         let now = |it: &[u8]| self.store.manifest.get(it);
-        let is_there = |it: &[u8]| now(it).is_dir() || now(it).why() == Some(NotHeld::Exempt);
+        let is_there = |it: &[u8]| now(it).is_dir() || now(it).is_passed_over();
         let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| is_there(it));
         let is_homeless = |it: &Change| !it.new.is_absent() && !node::ancestors(&it.path).all(is_folder);
         let homeless = plan.steps.extract_if(.., |it| is_homeless(it));

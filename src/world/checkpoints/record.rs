@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChangeAuthor, CheckpointId, Kind, Node, RelPath, SessionId, Step, blobs::Blobs, git, hash_of};
+use super::{ChangeAuthor, CheckpointId, Hash, Kind, Node, RelPath, SessionId, Step, git, hash_of};
 use crate::base::{checkpoint::ChangeKind, sandbox::GIT_CONFIG};
 
 /// A call, or a restore.
@@ -62,10 +62,9 @@ impl Change {
         self.old.is_same(&self.new)
     }
 
-    /// The name of the content that is to come.
-    pub fn held_as(&self) -> Option<String> {
-        let hash = self.new.hash().filter(|_| self.is_new_content())?;
-        Some(Blobs::name(&hash, git::is_object(&self.path)))
+    /// The content that is to come.
+    pub fn new_content(&self) -> Option<Hash> {
+        self.new.hash().filter(|_| self.is_new_content())
     }
 
     /// Whether more than a mode changes.

@@ -4,8 +4,8 @@ use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
     AbsPath, Buffers, Cancel, Cause, Change, Failure, Journal, Lock, Part, PlannedPath, RelPath, RestoreOutcome,
-    RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, frame::frame, git, node, plan::Plan, plan::absolute,
-    plan::plan, plan::shown_path,
+    RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, frame::frame, git, lasting, node, plan::Plan,
+    plan::absolute, plan::plan, plan::shown_path,
 };
 use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder};
 
@@ -72,6 +72,7 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
             res.to_client.push((path, bytes));
         }
         nets.push(plan.to_client);
+        store.blobs.settle()?;
         journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });
     }
     act(stores, &journals)?;
@@ -103,7 +104,8 @@ fn act(stores: &[Store], journals: &[Journal]) -> Result<(), Failure> {
 
 fn remove_journal(store: &Store) -> io::Result<()> {
     fault::step("journal: remove")?;
-    dirfd::remove(store.dir.fd(), Journal::NAME)
+    dirfd::remove(store.dir.fd(), Journal::NAME)?;
+    lasting::sync_dir(store.dir.fd())
 }
 
 /// Writes down what the restore changed: what it did, what the client is to do, and what became of refs.

@@ -9,22 +9,17 @@ use super::{
     provenance, restore,
 };
 
-/// Finishes, or takes back, what a crash left half done in a root; what there is to say about it.
+/// Finishes, or takes back, what a crash left half done in any root; what there is to say about it.
 ///
 /// # Errors
-/// When the store or the root cannot be read or written.
-pub fn recover(home: &AbsPath, root: &AbsPath) -> Result<Vec<String>, Failure> {
-    let (mut store, _lock) = open(home, root)?;
-    restore::recover(&mut store)
-}
-
-/// As [`recover`], of all roots that have a store.
-///
-/// # Errors
-/// As [`recover`].
+/// When a store or its root cannot be read or written.
 pub fn recover_all(home: &AbsPath) -> Result<Vec<String>, Failure> {
-    let roots = folders::all_stores(home)?.into_iter().filter_map(|it| it.1);
-    Ok(roots.map(|it| recover(home, &it)).collect::<Result<Vec<_>, _>>()?.concat())
+    let mut res = Vec::new();
+    for root in folders::all_stores(home)?.into_iter().filter_map(|it| it.1) {
+        let (mut store, _lock) = open(home, &root)?;
+        res.extend(restore::recover(&mut store)?);
+    }
+    Ok(res)
 }
 
 /// Removes the checkpoints of a session that is deleted.

@@ -14,8 +14,8 @@ use rustix::fs::OFlags;
 
 use super::{
     AbsPath, Call, Cancel, Cause, Change, ChangeAuthor, CheckpointId, Delta, DirFd, DiskMark, Failure, Ledger, Limits,
-    Node, NotHeld, RelPath, Result, SessionId, Step, blobs::Blobs, fault, folders, folders::SessionRegister,
-    frame::frame, frame::unframe, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, wait_for_lock,
+    Node, RelPath, Result, SessionId, Step, blobs::Blobs, fault, folders, folders::SessionRegister, frame::frame,
+    frame::unframe, lasting, manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists, wait_for_lock,
 };
 
 /// The session of the checkpoints, with its limits.
@@ -171,7 +171,8 @@ impl Store {
             self.dir.replace(b"rules", &frame(&lists)?, false)?;
             self.rules = IgnoreLists::new(Some(lists));
         }
-        Ok(self.save_index()?)
+        self.save_index()?;
+        Ok(lasting::sync_dir(self.dir.fd())?)
     }
 
     /// Reads what the store has, or what it has since.
@@ -234,7 +235,7 @@ impl Store {
 
     /// Whether the content that is to come is there, and is what was put there.
     pub fn has(&self, step: &Change) -> bool {
-        step.held_as().is_none_or(|it| self.blobs.is_sound(&it))
+        step.new_content().is_none_or(|it| self.blobs.is_sound(&it))
     }
 
     /// A path below the root.
@@ -260,6 +261,7 @@ impl Store {
         fault::step("log: append")?;
         let written =
             file.set_len(len).and_then(|()| file.write_all(bytes)).and_then(|()| fault::step("log: appended"));
+        let written = written.and_then(|()| lasting::sync_file(&file));
         // If this fails too, the frame is torn or is seen by the next one that loads.
         written.inspect_err(|_| _ = file.set_len(len))?;
         self.log.len += bytes.len() as u64;
@@ -270,7 +272,7 @@ impl Store {
     /// Writes the manifest anew where the old one is missing or far behind.
     fn save_index(&mut self) -> io::Result<()> {
         if self.log.unsaved >= MAX_BEYOND {
-            self.dir.replace(b"index", &frame(&self.manifest)?, false)?;
+            self.dir.replace(b"index", &frame(&self.manifest)?, true)?;
             self.log.unsaved = 0;
         }
         Ok(())
@@ -297,8 +299,7 @@ impl Store {
     pub fn begin_call(&mut self, id: &CheckpointId, wide: bool) -> io::Result<()> {
         let call = self.call(id);
         if wide {
-            let built =
-                self.manifest.below(b"").filter(|it| matches!(it.1.why(), Some(NotHeld::Exempt | NotHeld::Full)));
+            let built = self.manifest.below(b"").filter(|it| it.1.is_passed_over());
             let by = (call.session.clone(), id.clone());
             built.for_each(|it| self.ledger.add_whole(it.0, Some(&by)));
             self.ledger.save(&self.dir)?;
@@ -325,7 +326,7 @@ impl Store {
         self.log.unsaved = MAX_BEYOND;
         self.save_index()?;
         let frames = history.iter().map(frame).collect::<io::Result<Vec<_>>>()?;
-        self.dir.replace(b"log", &frames.concat(), false)?;
+        self.dir.replace(b"log", &frames.concat(), true)?;
         self.log = LogFile::default();
         self.load()
     }

@@ -76,6 +76,8 @@ impl From<io::Error> for Failure {
 pub struct FirstWalk {
     /// For people: what was finished or taken back.
     pub notices: Vec<String>,
+    /// Roots of which not all is held, because they have too much.
+    pub full: Vec<AbsPath>,
     pub held: CheckpointResult,
 }
 

@@ -20,6 +20,8 @@ pub struct WalkClock<'a> {
     store: &'a Store,
     now: i64,
     cancel: Cancel<'a>,
+    /// The paths are named: however much the root has, they are held.
+    is_named: bool,
     /// What the root has so far.
     bytes: AtomicU64,
     n: AtomicUsize,
@@ -55,7 +57,7 @@ struct FolderListing {
 
 impl<'a> WalkClock<'a> {
     pub fn new(store: &'a Store, cancel: Cancel<'a>) -> Self {
-        Self { store, now: now(), cancel, bytes: 0.into(), n: 0.into(), unlocked: Mutex::default() }
+        Self { store, now: now(), cancel, is_named: false, bytes: 0.into(), n: 0.into(), unlocked: Mutex::default() }
     }
 
     /// Everything below the root: what is not as the manifest has it.
@@ -82,7 +84,8 @@ impl<'a> WalkClock<'a> {
     }
 
     /// These paths alone, and the folders above them.
-    pub fn look_at(&self, paths: &[RelPath]) -> Result<ChangedPaths> {
+    pub fn look_at(mut self, paths: &[RelPath]) -> Result<ChangedPaths> {
+        self.is_named = true;
         self.bytes.store(self.store.manifest.bytes, Relaxed);
         self.n.store(self.store.manifest.len(), Relaxed);
         let mut found = FolderListing::default();
@@ -168,7 +171,10 @@ impl<'a> WalkClock<'a> {
 
     /// What stands there; `None`: look again.
     fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>> {
-        let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
+        let is_full = || match self.is_named {
+            true => old.why() == Some(NotHeld::Full),
+            false => self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir(),
+        };
         let mut stat = *stat;
         let is_exempt = || self.store.rules.is_exempt(&self.store.root, at.path);
         let kind = match node::file_type(&stat) {
@@ -209,7 +215,7 @@ impl<'a> WalkClock<'a> {
         let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
         let is_more = self.n.load(Relaxed) >= limits.root_files && old.hash().is_none();
-        let is_beyond = is_more || self.bytes.load(Relaxed) + len > limits.root_bytes;
+        let is_beyond = !self.is_named && (is_more || self.bytes.load(Relaxed) + len > limits.root_bytes);
         match is_object {
             false if len > limits.file => return Ok(Kind::Skipped(NotHeld::Big)),
             false if is_beyond => return Ok(Kind::Skipped(NotHeld::Full)),
@@ -223,7 +229,7 @@ impl<'a> WalkClock<'a> {
         };
         *stat = fstat(&file).map_err(io::Error::from)?;
         let hash = match is_object {
-            true => Some(blobs.put_object(at.dir, at.name, &file, len)?),
+            true => blobs.put_object(at.dir, at.name, &file, len)?,
             false => blobs.put_file(&file, len, limits.file)?,
         };
         Ok(hash.map_or(Kind::Skipped(NotHeld::Big), Kind::File))
@@ -259,8 +265,10 @@ impl Store {
             WalkScope::Paths(it) => WalkClock::new(self, cancel).look_at(it),
             WalkScope::Contents(it) => self.take_contents(it),
         };
+        let settled = self.blobs.settle();
         folders::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
+        settled?;
         let (rules, changes) = self.compare(&seen, cause.is_none());
         let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
         self.append(Cause::Rules, rules)?;
@@ -283,8 +291,12 @@ impl Store {
                 anew = Some(path);
             }
             let is_single = between && old.is_absent() && self.manifest.is_single(path);
-            let is_anew =
-                is_single || (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
+            // That something came into such a folder is the change of that.
+            let is_above = !between && old.is_passed_over() && new.is_passed_over();
+            let is_anew = is_above
+                || is_single
+                || (is_turned && old.mark == new.mark)
+                || anew.is_some_and(|it| node::is_within(path, it));
             let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
             if is_anew { rules.push(change) } else { changes.push(change) }
         }

@@ -4,6 +4,11 @@
 #[path = "tests/fault.rs"]
 pub mod injected;
 
+/// A disk that keeps only what was synced.
+#[cfg(test)]
+#[path = "tests/lasting.rs"]
+pub mod disk;
+
 /// A step that leaves something on a disk comes next.
 #[cfg(not(test))]
 pub fn step(_name: &'static str) -> std::io::Result<()> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FlockOperation, flock, fsync, renameat},
+    fs::{FlockOperation, flock, renameat},
     io::Errno,
 };
 use serde::de::DeserializeOwned;
@@ -16,6 +16,7 @@ use super::{
     dirfd::{self, DirFd},
     fault,
     frame::unframe,
+    lasting::{sync_dir, sync_file},
 };
 
 impl DirFd {
@@ -31,10 +32,10 @@ impl DirFd {
         let mut new = dirfd::create(self.fd(), &temp, 0o600)?;
         fault::step("replace: write")?;
         new.write_all(bytes)?;
-        sync.then(|| new.sync_all()).transpose()?;
+        sync.then(|| sync_file(&new)).transpose()?;
         fault::step("replace: rename")?;
         renameat(self.fd(), &*temp, self.fd(), name)?;
-        sync.then(|| fsync(self.fd())).transpose()?;
+        sync.then(|| sync_dir(self.fd())).transpose()?;
         fault::step("replace: done")
     }
 }

@@ -20,6 +20,7 @@ use nix::{
     unistd::{self, UnlinkatFlags},
 };
 
+use super::lasting::{sync_dir, sync_file};
 use crate::base::path::AbsPath;
 
 /// Opens a regular file to read.
@@ -42,7 +43,8 @@ pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     stage(real, bytes)?.link_as(split(real)?.1)
 }
 
-/// The first half of [`write()`]: all but the name.
+/// The first half of [`write()`]: all but the name. The bytes are on the disk itself then: no name comes to stand for torn
+/// ones.
 pub fn stage(real: &AbsPath, bytes: &[u8]) -> io::Result<UnnamedFile> {
     let (parent, name) = split(real)?;
     let dir = match open_dir(&parent) {
@@ -58,8 +60,9 @@ pub fn stage(real: &AbsPath, bytes: &[u8]) -> io::Result<UnnamedFile> {
         super::keep_owner(file, &meta)?;
         file.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o1777))?;
         #[cfg(target_os = "linux")]
-        keep_attributes(file, it)?;
+        super::attributes::keep_attributes(file, it)?;
     }
+    sync_file(file)?;
     Ok(new)
 }
 
@@ -113,35 +116,6 @@ fn old_file(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Linux' name for an access list. Without it the mode's bits for the group, which are then the most that anybody in the
-/// list may do, would be the group's own.
-#[cfg(target_os = "linux")]
-const ACCESS_LIST: &str = "system.posix_acl_access";
-/// Linux knows no longer value, and no longer list of names.
-#[cfg(target_os = "linux")]
-const MAX_ATTRIBUTE: usize = 64 << 10;
-
-/// Labels and capabilities are the system's to give.
-#[cfg(target_os = "linux")]
-fn keep_attributes(new: &File, old: &File) -> io::Result<()> {
-    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
-    let mut names = vec![0; MAX_ATTRIBUTE];
-    // A disk that has none says so by an error.
-    let Ok(len) = flistxattr(old, names.as_mut_slice()) else { return Ok(()) };
-    let names = names.get(..len).unwrap_or_default().split(|it| *it == 0).filter_map(|it| str::from_utf8(it).ok());
-    for name in names.filter(|it| *it == ACCESS_LIST || it.starts_with("user.")) {
-        let mut value = vec![0; MAX_ATTRIBUTE];
-        let kept = fgetxattr(old, name, value.as_mut_slice())
-            .and_then(|len| fsetxattr(new, name, value.get(..len).unwrap_or_default(), XattrFlags::empty()));
-        match kept {
-            Err(it) if name == ACCESS_LIST => return Err(it.into()),
-            // A note that is lost is no reason to lose the edit.
-            _ => (),
-        }
-    }
-    Ok(())
-}
-
 /// A file that has no lasting name yet; gone when it never gets one.
 pub struct UnnamedFile {
     dir: OwnedFd,
@@ -174,7 +148,15 @@ impl UnnamedFile {
             fcntl::renameat(&self.dir, &**own, &self.dir, name)?;
         }
         self.name = None;
+        note_unsynced(sync_dir(&self.dir));
         Ok(())
+    }
+}
+
+/// The change is made, and stays so unless the power fails soon.
+fn note_unsynced(synced: io::Result<()>) {
+    if let Err(it) = synced {
+        tracing::warn!("a file's new name may not survive a power cut: {it}");
     }
 }
 
@@ -182,6 +164,7 @@ impl Drop for UnnamedFile {
     fn drop(&mut self) {
         if let Some(it) = self.name.take() {
             _ = unistd::unlinkat(&self.dir, &*it, UnlinkatFlags::NoRemoveDir);
+            note_unsynced(sync_dir(&self.dir));
         }
     }
 }
@@ -214,9 +197,11 @@ fn make_dir(real: &AbsPath) -> io::Result<OwnedFd> {
         other => other?,
     };
     match stat::mkdirat(&above, name, Mode::from_bits_truncate(0o777)) {
-        Ok(()) | Err(Errno::EEXIST) => step(&above, name, DIR.union(PLACE)),
-        Err(it) => Err(it.into()),
+        Ok(()) => note_unsynced(sync_dir(&above)),
+        Err(Errno::EEXIST) => (),
+        Err(it) => return Err(it.into()),
     }
+    step(&above, name, DIR.union(PLACE))
 }
 
 fn step(dir: impl AsFd, name: &OsStr, flags: OFlag) -> io::Result<OwnedFd> {

@@ -3,8 +3,11 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use super::{editor_client::EditorFs, effect_task::EffectTask, looks};
@@ -15,6 +18,7 @@ use crate::{
         fs::{Fs, FsError},
         ids::{CallId, CheckpointId, SessionId},
         path::AbsPath,
+        text::{self, grouped},
     },
     engine::step::{CallHold, Input},
     world::{
@@ -22,6 +26,7 @@ use crate::{
             self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, Retention, Sweep, forget_session,
         },
         disk::{self, DiskFs},
+        process::heap::release_free_heap,
         provenance::Unseen,
         store::SessionStore,
     },
@@ -33,6 +38,10 @@ const MAX_BUFFERS: usize = 200;
 const IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest diff that is shown, in bytes.
 const MAX_DIFF: usize = 64 * 1024;
+/// Names between two looks at the clock.
+const PROGRESS_STEP: usize = 256;
+/// A look that takes longer had many files.
+const LONG_LOOK: Duration = Duration::from_millis(500);
 /// Of one file as it is now, in bytes.
 const MAX_SHOWN: u64 = 1024 * 1024;
 
@@ -45,29 +54,86 @@ async fn block<T: Send + 'static, E: ToString>(
         return Err("checkpoints are off".to_owned());
     };
     let cancel = task.cancel.clone();
-    let work = move || work(&checkpoints, &|| cancel.is_cancelled()).map_err(|it| it.to_string());
+    let work = move || giving_back(|| work(&checkpoints, &|| cancel.is_cancelled())).map_err(|it| it.to_string());
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|it| Err(it.to_string()))
 }
 
 /// The first look at the roots. Blocks.
 pub fn open_checkpoints(task: &EffectTask) {
     let Some(checkpoints) = task.resources.files.checkpoints.clone() else { return };
-    let look = std::panic::AssertUnwindSafe(|| checkpoints.open(&|| task.cancel.is_cancelled()));
+    let progress = WalkProgress::new(task);
+    let cancel = || {
+        progress.note_entry();
+        task.cancel.is_cancelled()
+    };
+    let look = std::panic::AssertUnwindSafe(|| giving_back(|| checkpoints.open(&cancel)));
     let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
     // Its session is closed, and one that is opened again would take the answer for its own.
     if task.cancel.is_cancelled() {
         return;
     }
     let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
-    let (notices, result) = match result {
-        Ok(it) => (it.notices, Ok(it.held)),
-        Err(why) => (Vec::new(), Err(why)),
+    let (notices, full, result) = match result {
+        Ok(it) => (it.notices, it.full, Ok(it.held)),
+        Err(why) => (Vec::new(), Vec::new(), Err(why)),
     };
     // The loop is gone only at exit.
-    for it in notices {
-        _ = task.answers.blocking_send(task.event(Input::Notice(it)));
+    for it in notices.into_iter().map(Input::Notice).chain(full.iter().map(full_notice)) {
+        _ = task.answers.blocking_send(task.event(it));
     }
     _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
+}
+
+/// What can be taken back in a folder that has too much.
+fn full_notice(root: &AbsPath) -> Input {
+    let Limits { root_files, root_bytes, .. } = Limits::default();
+    let most = format!("{} files or {} GiB", grouped(root_files as u64), root_bytes >> 30);
+    Input::Announce(format!(
+        "{root} has more than {most}, so castor cannot hold all of it. Undo reverts what castor's own tools write there; \
+         it does not revert what commands change beyond the limit."
+    ))
+}
+
+/// How far the first look at the roots is. It holds up the first edit: then the user is told, ever more seldom.
+struct WalkProgress<'a> {
+    task: &'a EffectTask,
+    start: Instant,
+    n: AtomicUsize,
+    /// Seconds until it is told.
+    next: AtomicU64,
+}
+
+impl<'a> WalkProgress<'a> {
+    fn new(task: &'a EffectTask) -> Self {
+        Self { task, start: Instant::now(), n: AtomicUsize::new(0), next: AtomicU64::new(2) }
+    }
+
+    /// One more name was looked at.
+    fn note_entry(&self) {
+        let n = self.n.fetch_add(1, Relaxed) + 1;
+        let (seconds, next) = (|| self.start.elapsed().as_secs(), self.next.load(Relaxed));
+        if !n.is_multiple_of(PROGRESS_STEP) || seconds() < next {
+            return;
+        }
+        let seconds = seconds();
+        if self.next.compare_exchange(next, seconds * 3, Relaxed, Relaxed).is_ok() {
+            let (n, most) = (grouped(n as u64), grouped(Limits::default().root_files as u64));
+            let text = format!(
+                "castor saves a checkpoint of this folder before the first change: {n} of at most {most} files, {seconds} s"
+            );
+            _ = self.task.answers.blocking_send(self.task.event(Input::Announce(text)));
+        }
+    }
+}
+
+/// Does what may take much memory for a moment; if it took long, what is free again goes back to the system.
+fn giving_back<T>(work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let res = work();
+    if start.elapsed() > LONG_LOOK {
+        release_free_heap();
+    }
+    res
 }
 
 /// Notes what runs in the background wrote since the last walk, so that it is known as an agent's. Blocks.
@@ -212,7 +278,9 @@ pub fn sweep(store: &SessionStore, now_ms: u64) -> Result<Sweep, Failure> {
 /// The session is over.
 pub async fn release_checkpoints(checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)>) {
     let work = move || {
-        checkpoints.inspect(|it| it.close());
+        if checkpoints.inspect(|it| it.close()).is_some() {
+            release_free_heap();
+        }
         if let Some((home, session)) = forget
             && let Err(it) = forget_session(&home, &session)
         {
@@ -301,7 +369,7 @@ pub fn unified_diff(diffs: &[FileDiff], cwd: &Path, unseen: &[Unseen]) -> ShownD
             _ => res += &format!("{path}: it is long, or no text\n"),
         }
         if res.len() > MAX_DIFF {
-            let cut = crate::base::text::head(&res, MAX_DIFF).to_owned();
+            let cut = text::head(&res, MAX_DIFF).to_owned();
             return ShownDiff { text: format!("{cut}\n[and more]"), n_whole };
         }
     }

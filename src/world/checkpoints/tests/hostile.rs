@@ -274,7 +274,7 @@ fn swap_at(step: &'static str, act: impl FnOnce(&super::Bed, &super::Checkpoints
 
 #[test]
 fn folders_that_become_links_lead_nowhere() {
-    for step in ["walk: folder", "walk: file", "blob: temp", "blob: rename"] {
+    for step in ["walk: folder", "walk: file", "new file: create", "new file: rename"] {
         swap_at(step, |bed, checkpoints| {
             bed.write("d/other", "changed\n");
             bed.write("d/third", "new\n");

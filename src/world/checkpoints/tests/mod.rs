@@ -6,6 +6,8 @@ mod hostile;
 mod interrupted;
 mod left;
 mod lives;
+#[cfg(target_os = "linux")]
+mod power;
 mod retained;
 mod tables;
 

@@ -54,6 +54,32 @@ fn file_and_root_limits_apply() {
     assert_eq!(held(Limits { root_files: 3, ..base }), 2, "the root counts");
 }
 
+/// Beside files that are not held, in a folder that nobody looks into, and below it.
+#[test]
+fn what_a_file_tool_writes_is_held_however_many_files_there_are() {
+    let bed = bed();
+    for n in 0..4 {
+        bed.write(&format!("d/{n}"), "old\n");
+        bed.write(&format!("{n}"), "old\n");
+    }
+    let checkpoints = bed.limited("s", Limits { root_files: 3, ..Limits::default() });
+    assert_eq!(checkpoints.open(&never).unwrap().full, std::slice::from_ref(&bed.root));
+    for name in ["new", "d/new", "d/e/f/new", "0", "1", "2", "3", "d/2"] {
+        let (before, own, back) = (bed.read(name), format!("c {name}"), format!("r {name}"));
+        let scope = Scope::Files(vec![bed.root.join(name)]);
+        let held = checkpoints.before(&id(&own), &scope, &never).unwrap();
+        assert_eq!(held.not_kept, Vec::<std::path::PathBuf>::new(), "{name}");
+        bed.write(name, "new\n");
+        let changes = checkpoints.after(&id(&own)).unwrap();
+        let is_told = changes.files.iter().any(|it| it.path == bed.path(name));
+        assert!(is_told && changes.not_kept.is_empty(), "{name}: {changes:?}");
+        // A command that does nothing: everything is looked at.
+        call(&checkpoints, &format!("w {name}"), || ());
+        assert_eq!(undo(&checkpoints, &back, &[&own]).restored.conflicts, [], "{name}");
+        assert_eq!(bed.read(name), before, "{name}");
+    }
+}
+
 #[test]
 fn sessions_that_are_deleted_leave_nothing() {
     let bed = bed();
