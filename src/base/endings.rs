@@ -1,12 +1,14 @@
 //! Endings that a crash left out of a log: the results of calls and the ends of streams that castor had no time to write.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::base::{
     content::Part,
     event::{AgentEvent, EndReason, EventKind},
-    ids::CallId,
-    log::{Entry, Fact, VERSION, newest_version},
+    ids::{CallId, StreamId},
+    log::{Entry, Fact, VERSION, version_of},
     tool::ToolError,
 };
 
@@ -20,23 +22,98 @@ pub const INTERRUPTED: &str = "interrupted";
 /// In the `data` of the end of a stream: calls that the host runs before the next prompt, which brings their results.
 pub const PENDING_CALLS: &str = "pendingToolCalls";
 
-/// A stream without an end so far.
-struct OpenStream<'a> {
-    start: &'a AgentEvent,
-    /// The highest number in the ids of its events.
-    last: u64,
-    /// Calls without a result, in order.
-    calls: Vec<&'a AgentEvent>,
-}
-
 /// What ends the streams of a log that nobody writes, and their calls, in order. The same log has the same endings, so
 /// that they may be shown before they are written. `at`: when they happen, in Unix milliseconds.
 pub fn missing_endings(entries: &[Entry], at: u64) -> Vec<Entry> {
-    // What a newer castor means by its events is unknown.
-    if newest_version(entries) > VERSION {
-        return Vec::new();
+    let mut fold = OpenStreams::default();
+    entries.iter().for_each(|it| fold.take(it));
+    fold.endings(at)
+}
+
+/// The streams of a log that have no end so far, and its version: a fold over its facts.
+#[derive(Debug, Default)]
+pub struct OpenStreams {
+    /// The newest that the log has lines of, as far as it says so.
+    pub version: u32,
+    streams: OpenThings<StreamId, OpenStream>,
+}
+
+/// A stream without an end so far.
+#[derive(Debug)]
+struct OpenStream {
+    start: AgentEvent,
+    /// The highest number in the ids of its events.
+    last: u64,
+    /// Calls without a result.
+    calls: OpenThings<CallId, AgentEvent>,
+}
+
+/// Things without an end so far, in the order of their beginnings; a name may stand for several.
+#[derive(Debug)]
+struct OpenThings<K, T> {
+    next: u64,
+    things: BTreeMap<u64, T>,
+    /// By name, the numbers of its things.
+    numbers: BTreeMap<K, Vec<u64>>,
+}
+
+impl OpenStreams {
+    pub fn take(&mut self, entry: &Entry) {
+        self.version = self.version.max(version_of(entry));
+        let Fact::Event { event } = &entry.fact else { return };
+        if matches!(event.kind, EventKind::AgentStart {}) {
+            let stream = OpenStream { start: event.clone(), last: 0, calls: OpenThings::default() };
+            self.streams.begin(event.stream_id.clone(), stream);
+        }
+        if let EventKind::AgentEnd { .. } = event.kind {
+            self.streams.end_last(&event.stream_id);
+        } else if let Some(stream) = self.streams.last_mut(&event.stream_id) {
+            stream.take(event);
+        }
     }
-    open_streams(entries).into_iter().flat_map(|it| it.endings(at)).collect()
+
+    /// What ends them.
+    pub fn endings(self, at: u64) -> Vec<Entry> {
+        // What a newer castor means by its events is unknown.
+        if self.version > VERSION {
+            return Vec::new();
+        }
+        self.streams.things.into_values().flat_map(|it| it.endings(at)).collect()
+    }
+}
+
+impl<K, T> Default for OpenThings<K, T> {
+    fn default() -> Self {
+        Self { next: 0, things: BTreeMap::new(), numbers: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord, T> OpenThings<K, T> {
+    fn begin(&mut self, name: K, thing: T) {
+        self.things.insert(self.next, thing);
+        self.numbers.entry(name).or_default().push(self.next);
+        self.next += 1;
+    }
+
+    fn last_mut(&mut self, name: &K) -> Option<&mut T> {
+        self.things.get_mut(self.numbers.get(name)?.last()?)
+    }
+
+    fn end_last(&mut self, name: &K) {
+        let Some(numbers) = self.numbers.get_mut(name) else { return };
+        if let Some(it) = numbers.pop() {
+            self.things.remove(&it);
+        }
+        if numbers.is_empty() {
+            self.numbers.remove(name);
+        }
+    }
+
+    fn end_all(&mut self, name: &K) {
+        for it in self.numbers.remove(name).unwrap_or_default() {
+            self.things.remove(&it);
+        }
+    }
 }
 
 /// Whether an event was not written by the castor that it tells of.
@@ -55,37 +132,19 @@ pub fn interrupted_call(kind: &EventKind) -> Option<&CallId> {
     }
 }
 
-fn open_streams(entries: &[Entry]) -> Vec<OpenStream<'_>> {
-    let mut res: Vec<OpenStream<'_>> = Vec::new();
-    let events = entries.iter().filter_map(|it| if let Fact::Event { event } = &it.fact { Some(event) } else { None });
-    for event in events {
-        if matches!(event.kind, EventKind::AgentStart {}) {
-            res.push(OpenStream { start: event, last: 0, calls: Vec::new() });
-        }
-        let is_its = |it: &OpenStream<'_>| it.start.stream_id == event.stream_id;
-        let Some(at) = res.iter().rposition(is_its) else { continue };
-        if let EventKind::AgentEnd { .. } = event.kind {
-            res.remove(at);
-        } else if let Some(stream) = res.get_mut(at) {
-            stream.take(event);
-        }
-    }
-    res
-}
-
-impl<'a> OpenStream<'a> {
-    fn take(&mut self, event: &'a AgentEvent) {
+impl OpenStream {
+    fn take(&mut self, event: &AgentEvent) {
         self.last = number(event).unwrap_or(self.last + 1).max(self.last);
         match &event.kind {
-            EventKind::ToolRequest { .. } => self.calls.push(event),
-            EventKind::ToolResponse { request_id, .. } => self.calls.retain(|it| call(it) != Some(request_id)),
+            EventKind::ToolRequest { request_id, .. } => self.calls.begin(request_id.clone(), event.clone()),
+            EventKind::ToolResponse { request_id, .. } => self.calls.end_all(request_id),
             _ => (),
         }
     }
 
     fn endings(self, at: u64) -> Vec<Entry> {
         let Self { start, last, calls } = self;
-        let results = calls.into_iter().filter_map(|it| Some((result(&it.kind)?, it.source.clone(), it.meta.clone())));
+        let results = calls.things.into_values().filter_map(|it| Some((result(&it.kind)?, it.source, it.meta)));
         let reason = EndReason::Aborted;
         let end = EventKind::AgentEnd { reason, data: Some(json!({ "code": INTERRUPTED })) };
         let all = results.chain([(end, start.source.clone(), serde_json::Map::new())]);
@@ -100,10 +159,6 @@ impl<'a> OpenStream<'a> {
 
 fn number(event: &AgentEvent) -> Option<u64> {
     event.id.rsplit_once('-')?.1.parse().ok()
-}
-
-fn call(event: &AgentEvent) -> Option<&CallId> {
-    if let EventKind::ToolRequest { request_id, .. } = &event.kind { Some(request_id) } else { None }
 }
 
 fn result(request: &EventKind) -> Option<EventKind> {
@@ -181,6 +236,19 @@ mod tests {
         // Logs of old went on without them.
         let old = ["a-0:start", "a-1:call x", "b-0:start", "b-1:end", "c-0:start", "c-1:note"];
         check(&old, &["a-2:result x x", "a-3:aborted", "c-2:aborted"]);
+    }
+
+    /// Only a damaged log has so many.
+    #[test]
+    fn each_of_many_starts_without_an_end_gets_one() {
+        let log = |has_ends: bool| -> Vec<Entry> {
+            let end = if has_ends { "end" } else { "note" };
+            let words: Vec<String> =
+                (0..20_000).flat_map(|n| [format!("s{n}-0:start"), format!("s{n}-1:{end}")]).collect();
+            log(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let (open, ended) = (missing_endings(&log(false), 7), missing_endings(&log(true), 7));
+        assert_eq!((open.len(), ended.len()), (20_000, 0));
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub use crate::base::{
 };
 
 /// The version this castor writes. Newer ones are read as far as they are understood, and never written. Version 1 had
-/// events of version 1.
-pub const VERSION: u32 = 2;
+/// events of version 1. Up to version 2 lines had no checksums.
+pub const VERSION: u32 = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
@@ -294,11 +294,15 @@ pub enum Fact {
 
 /// The newest version that a log has lines of, as far as it says so.
 pub fn newest_version(entries: &[Entry]) -> u32 {
-    let version = |it: &Entry| match it.fact {
-        Fact::Created { version, .. } | Fact::Version { version, .. } => Some(version),
-        _ => None,
-    };
-    entries.iter().filter_map(version).max().unwrap_or_default()
+    entries.iter().map(version_of).max().unwrap_or_default()
+}
+
+/// The version that the log has from this fact on; 0: it does not say.
+pub fn version_of(entry: &Entry) -> u32 {
+    match entry.fact {
+        Fact::Created { version, .. } | Fact::Version { version, .. } => version,
+        _ => 0,
+    }
 }
 
 // The signature that serde wants.

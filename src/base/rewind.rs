@@ -24,14 +24,38 @@ pub fn user_message(entry: &Entry) -> Option<&MessageId> {
     }
 }
 
-/// All rewinds of a log, in order. One to a message that is not there does nothing.
+/// The rewinds of a log: a fold over its facts. A rewind to a message that is not there does nothing.
+#[derive(Debug, Default)]
+pub struct RewindScan {
+    n: usize,
+    /// In order.
+    pub rewinds: Vec<Rewind>,
+    /// The messages of the user that remain.
+    prompts: Vec<(usize, MessageId)>,
+}
+
+impl RewindScan {
+    pub fn take(&mut self, entry: &Entry) {
+        let at = self.n;
+        self.n += 1;
+        if let Some(id) = user_message(entry) {
+            self.prompts.push((at, id.clone()));
+        }
+        let Fact::Rewound { to } = &entry.fact else { return };
+        let Some(nth) = self.prompts.iter().rposition(|(_, it)| it == to) else { return };
+        let gone = self.prompts.split_off(nth);
+        self.rewinds.extend(gone.first().map(|(from, _)| Rewind { from: *from, at }));
+    }
+}
+
+/// All rewinds of a log, in order.
 pub fn rewinds(entries: &[Entry]) -> Vec<Rewind> {
-    scan_rewinds(entries).0
+    scan(entries).rewinds
 }
 
 /// Where the user's message stands; `None`: there is none of that id, or it was taken away.
 pub fn find_message(entries: &[Entry], id: &MessageId) -> Option<usize> {
-    scan_rewinds(entries).1.into_iter().rev().find(|(_, it)| *it == id).map(|(at, _)| at)
+    scan(entries).prompts.into_iter().rev().find(|(_, it)| it == id).map(|(at, _)| at)
 }
 
 /// For each entry whether a rewind took it away from the conversation.
@@ -48,20 +72,10 @@ pub fn remaining_entries(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     entries.iter().zip(removed_entries(entries)).filter(|(_, away)| !away).map(|(it, _)| it)
 }
 
-/// The rewinds, and the messages of the user that remain.
-fn scan_rewinds(entries: &[Entry]) -> (Vec<Rewind>, Vec<(usize, &MessageId)>) {
-    let mut res = Vec::new();
-    let mut prompts: Vec<(usize, &MessageId)> = Vec::new();
-    for (at, entry) in entries.iter().enumerate() {
-        if let Some(id) = user_message(entry) {
-            prompts.push((at, id));
-        }
-        let Fact::Rewound { to } = &entry.fact else { continue };
-        let Some(nth) = prompts.iter().rposition(|(_, it)| *it == to) else { continue };
-        let gone = prompts.split_off(nth);
-        res.extend(gone.first().map(|(from, _)| Rewind { from: *from, at }));
-    }
-    (res, prompts)
+fn scan(entries: &[Entry]) -> RewindScan {
+    let mut res = RewindScan::default();
+    entries.iter().for_each(|it| res.take(it));
+    res
 }
 
 #[cfg(test)]

@@ -68,12 +68,12 @@ fn an_imported_transcript_loads_and_goes_on() {
 fn a_log_of_a_newer_version_is_read_and_not_written() {
     let sandbox = Sandbox::new();
     let old = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/logs/v1-rewound.jsonl"));
-    let text = old.unwrap() + "{\"at\":1,\"fact\":\"version\",\"version\":3,\"castor\":\"9.0.0\"}\n";
+    let text = old.unwrap() + "{\"at\":1,\"fact\":\"version\",\"version\":4,\"castor\":\"9.0.0\"}\n";
     let log = sandbox.write("home/.castor/sessions/v1-rewound.jsonl", &text);
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let place = json!({"sessionId": "v1-rewound", "cwd": sandbox.workspace(), "mcpServers": []});
-    let why = "the log of session v1-rewound was written by a newer castor (version 3); this one knows 2";
+    let why = "the log of session v1-rewound was written by a newer castor (version 4); this one knows 3";
     for method in ["session/load", "session/resume"] {
         let (answer, _) = client.call(method, place.clone()).unwrap();
         assert!(answer["error"]["message"].as_str().is_some_and(|it| it.contains(why)), "{answer}");
@@ -91,6 +91,65 @@ fn a_log_of_a_newer_version_is_read_and_not_written() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && told.contains(why), "{told}");
     assert_eq!(fs::read_to_string(&log).unwrap(), text);
+}
+
+/// What is wrong, where the bytes are, and what can be done; the session goes on.
+#[test]
+fn a_damaged_log_says_so_in_the_session() {
+    let mut sandbox = Sandbox::new();
+    let lines: String = (0..3)
+        .map(|n| crate::conversation::model::response(&format!("text \"answer {n}\"")).unwrap().to_string() + "\n")
+        .collect();
+    let script = sandbox.write("script.jsonl", &lines);
+    sandbox.args = vec!["acp".into(), "--fake-responses".into(), script.into()];
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let prompt = |client: &mut Client, text: &str| {
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+        assert_eq!(client.call("session/prompt", params).unwrap().0["result"]["stopReason"], "end_turn");
+    };
+    prompt(&mut client, "the first prompt");
+    prompt(&mut client, "the second prompt");
+    client.end().unwrap();
+    let path = sandbox.home().join(format!(".castor/sessions/{session}.jsonl"));
+    let mut bytes = fs::read(&path).unwrap();
+    // A letter in a text, and the end.
+    let at = bytes.windows(16).position(|it| it == b"the first prompt").unwrap();
+    bytes[at] = b'T';
+    let len = bytes.len();
+    bytes[len - 40..].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    let check = |updates: &[Value]| {
+        let told = updates.iter().map(ToString::to_string).collect::<String>();
+        for it in
+            ["checksum is that of another line", "bytes are no whole line", ".jsonl.damaged", "castor sessions repair"]
+        {
+            assert!(told.contains(it), "{it}: {told}");
+        }
+        assert!(!told.contains("The first prompt"), "{told}");
+    };
+    let params = json!({"sessionId": session, "cwd": sandbox.workspace(), "mcpServers": []});
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    check(&client.call("session/load", params.clone()).unwrap().1);
+    client.end().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), bytes, "loading changed the log");
+    let said = crate::undo::castor(&mut sandbox, "doctor");
+    assert!(said.contains("The log of session $ID is damaged"), "{said}");
+    // One that shows nothing is told with the next turn.
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    client.call("session/resume", params).unwrap();
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "the third prompt"}]});
+    check(&client.call("session/prompt", prompt).unwrap().1);
+    client.end().unwrap();
+    let kept = fs::read(path.with_extension("jsonl.damaged")).unwrap();
+    assert!(bytes.ends_with(&kept) && kept.ends_with(&[0; 40]));
+    let repaired = crate::undo::castor(&mut sandbox, &format!("sessions repair {session}"));
+    assert!(repaired.contains("damaged places: 1"), "{repaired}");
+    let again = crate::undo::castor(&mut sandbox, &format!("sessions repair {session}"));
+    assert!(again.contains("is sound"), "{again}");
 }
 
 fn check(log: &Path) -> Result<(), String> {
@@ -128,7 +187,7 @@ fn replay(sandbox: &mut Sandbox, name: &str, text: &str) -> Result<String, Strin
     client.end()?;
     let grown = fs::read_to_string(&copy).unwrap();
     let added = grown.strip_prefix(text).unwrap_or_else(|| panic!("{name}: the past was rewritten"));
-    let is_old = !text.contains("\"version\":2,");
+    let is_old = !text.contains("\"version\":3,");
     let n_versions = added.lines().filter(|it| it.contains("\"fact\":\"version\"")).count();
     assert_eq!(n_versions, usize::from(is_old), "{name}: {added}");
     Ok(actual)

@@ -90,7 +90,7 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 pub fn load_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
     set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
-    let entries = sessions::load(state, &id, &place)?;
+    let entries = sessions::load(state, &id, &place, true)?;
     let children = state.tasks.read_children(&id);
     let live = offer_commands(state, &id)?;
     let response = session::load_response(&live.profile.offer, &live.chosen_options());
@@ -107,7 +107,7 @@ pub fn load_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>
 pub fn resume_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
     set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
-    sessions::load(state, &id, &place)?;
+    sessions::load(state, &id, &place, false)?;
     answer_resumed(state, &id, |live| session::resume_response(&live.profile.offer, &live.chosen_options()))
 }
 

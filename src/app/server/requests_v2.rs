@@ -37,7 +37,7 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 pub fn resume_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place, replays) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
     set_owner(&mut state.requests, ticket, RequestOwner::Reader(id.clone()));
-    let entries = sessions::load(state, &id, &place)?;
+    let entries = sessions::load(state, &id, &place, replays)?;
     let children = if replays { state.tasks.read_children(&id) } else { Vec::new() };
     let live = live_session(state, &id)?;
     let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());

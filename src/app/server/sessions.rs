@@ -8,7 +8,9 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, flush, host_tools, mcp, reconnect, session_state, state::State, trust, watching},
+        server::{
+            agents, flush, host_tools, mcp, outbox::Outbox, reconnect, session_state, state::State, trust, watching,
+        },
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -39,14 +41,14 @@ use crate::{
     },
     wire::{
         acp::{
-            initialize::Client,
+            initialize::{AcpVersion, Client},
             options::{ChosenOptions, OfferedOptions},
             session::{ForkParams, NewParams, SessionFolders, WantedAgent},
             updates::{ClientProfile, SessionView},
         },
         jsonrpc::error,
     },
-    world::store::{SessionLog, SessionStore, StoreError},
+    world::store::{LogDamage, SessionLog, SessionStore, StoreError},
 };
 
 /// A new session, live at once.
@@ -139,15 +141,20 @@ pub fn new_id(now: Now) -> SessionId {
     SessionId::from(uuid::Builder::from_unix_timestamp_millis(now.unix_ms, &random).into_uuid().to_string())
 }
 
-/// A session from its log, live at once. Returns the log's entries; nothing is written. It keeps its own model, unless
-/// castor was started with one; one that cannot be asked now does not keep anybody from looking at what was said.
+/// A session from its log, live at once. Returns the log's entries, if it is loaded to be shown; nothing is written. It
+/// keeps its own model, unless castor was started with one; one that cannot be asked now does not keep anybody from looking
+/// at what was said.
 ///
 /// # Errors
 /// For the client: a folder or a session that is not there, that another process has open, or that is busy here; a
 /// script that cannot be read.
-pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Result<Vec<Entry>, ErrorObjectOwned> {
+pub fn load(
+    state: &mut State,
+    id: &SessionId,
+    folders: &SessionFolders,
+    is_shown: bool,
+) -> Result<Vec<Entry>, ErrorObjectOwned> {
     host_tools::check_capability(state.client.as_ref(), &folders.host)?;
-    let is_live = state.sessions.contains_key(id);
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
@@ -156,18 +163,8 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         return Err(error::busy("the session's state is being changed", "Send it again when that is answered."));
     }
     let (mut place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
-    let (entries, log) = match is_live {
-        // What it was told in the same breath belongs to it.
-        true => {
-            flush::flush_early(state, id);
-            (state.tasks.read_log(id).map_err(|it| store_error(id, &it))?, None)
-        }
-        false => {
-            state.tasks.open_log(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
-        }
-    };
-    let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
-    let mut record = Record::replay(&entries).ok_or_else(missing)?;
+    let (record, entries, log) = read_session(state, id, is_shown).map_err(|it| store_error(id, &it))?;
+    let mut record = record.ok_or_else(|| store_error(id, &StoreError::NotFound { id: id.clone() }))?;
     bring_up_to_date(&mut record, &place);
     place.client_agent = record.client_agent().cloned();
     let model = match state.sessions.get(id) {
@@ -183,6 +180,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     }
     let servers = server_request(&place, folders, &resources);
     let moved = log.as_ref().and_then(SessionLog::moved_from).map(moved_notice);
+    let damage = log.as_ref().map(|it| it.damage().clone()).unwrap_or_default();
     match log {
         Some(log) => {
             let mut session = Session::resume(record, spec);
@@ -195,7 +193,8 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         }
         None => replace_session(state, record, spec, resources),
     }
-    leftovers.into_iter().chain(moved).for_each(|it| state.step(id, Input::Notice(it)));
+    let damaged = show_damage((state.sessions.get(id), is_shown), &mut state.outbox, &damage);
+    leftovers.into_iter().chain(moved).chain(damaged).for_each(|it| state.step(id, Input::Notice(it)));
     if let Some(it) = &folders.system_prompt {
         state.step(id, Input::ClientSetting(ClientSetting::Prompt(it.clone())));
     }
@@ -204,6 +203,50 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     let trust = PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true };
     begin_work(state, id, (trust, place.settings), servers);
     Ok(entries)
+}
+
+/// The record of a session, its facts if they are to be shown, and its log if it is not live here.
+fn read_session(
+    state: &mut State,
+    id: &SessionId,
+    is_shown: bool,
+) -> Result<(Option<Record>, Vec<Entry>, Option<SessionLog>), StoreError> {
+    let (entries, log) = match (state.sessions.contains_key(id), is_shown) {
+        (true, _) => {
+            // What it was told in the same breath belongs to it.
+            flush::flush_early(state, id);
+            (state.tasks.read_log(id)?, None)
+        }
+        (false, true) => state.tasks.open_log(id).map(|(entries, log)| (entries, Some(log)))?,
+        (false, false) => {
+            let (record, log) = state.tasks.open_record(id)?;
+            return Ok((record, Vec::new(), Some(log)));
+        }
+    };
+    Ok((Record::replay(&entries), entries, log))
+}
+
+/// Says what of a log is damaged. Returns it for the next turn where the client takes nothing outside of one; `is_shown`:
+/// the conversation is.
+fn show_damage(
+    (live, is_shown): (Option<&LiveSession>, bool),
+    outbox: &mut Outbox,
+    damage: &LogDamage,
+) -> Option<String> {
+    let live = live.filter(|_| damage.n > 0 && damage.is_sealed)?;
+    let kept = damage.kept.as_ref().map(|it| format!(" The bytes at its end are kept in {it}.")).unwrap_or_default();
+    let id = &live.resources.session;
+    let mend = format!("To mend it, close the session and run: castor sessions repair {id}");
+    let what = "What cannot be trusted is left out.";
+    let text = format!("The log of this session is damaged: {damage}. {what}{kept} {mend}");
+    let features = &live.profile.features;
+    if !is_shown && !features.notices && features.version != AcpVersion::V2 {
+        return Some(text);
+    }
+    let mut lines = Vec::new();
+    live.view.notice("log-damage", &text, None, &mut lines);
+    outbox.queue_lines(Some(id), |it| it.append(&mut lines));
+    None
 }
 
 /// What of a session stays where it was.
@@ -232,7 +275,7 @@ pub fn fork(state: &mut State, params: &ForkParams) -> Result<SessionId, ErrorOb
             order.copy
         }
     };
-    load(state, &id, &params.place).inspect_err(|_| _ = state.tasks.store.delete(&id))?;
+    load(state, &id, &params.place, false).inspect_err(|_| _ = state.tasks.store.delete(&id))?;
     Ok(id)
 }
 

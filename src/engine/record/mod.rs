@@ -10,6 +10,7 @@ mod history;
 mod marks;
 mod meter;
 mod refused_parts;
+mod replay;
 mod rewind;
 mod seen_files;
 mod session_choices;
@@ -22,6 +23,7 @@ pub use checkpoints::{Checkpoint, Checkpoints};
 pub use fork::Fork;
 pub use marks::{COMMAND_META, PLAN_EVENT, QUOTES_META, STEERING_META, TRANSFER_META};
 pub use refused_parts::ModelRefusals;
+pub use replay::Replay;
 pub use rewind::RewindPoint;
 pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
@@ -32,7 +34,6 @@ use event_stream::EventStream;
 use history::History;
 use meter::UsageMeter;
 use refused_parts::RefusedParts;
-use rewind::Rewinds;
 use seen_files::SeenFiles;
 use session_choices::ends_prompt;
 pub use session_choices::{SessionChoices, TRANSFER};
@@ -190,17 +191,6 @@ impl Record {
             return None;
         };
         Some(Self::new(SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user }))
-    }
-
-    /// The session that a log describes; `None` if it does not begin with `Created`.
-    pub fn replay(entries: &[Entry]) -> Option<Self> {
-        let mut res = Self::begin(entries.first()?)?;
-        let mut rewinds = Rewinds::of(entries);
-        for (at, entry) in entries.iter().enumerate().skip(1) {
-            rewinds.reach(at, &mut res);
-            res.apply(entry);
-        }
-        Some(res)
     }
 
     /// The thread of its events; `None`: the main thread.

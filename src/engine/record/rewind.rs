@@ -3,7 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{Record, history::History, seen_files::SeenFiles};
-use crate::base::{ids::MessageId, log::Entry, model::Usage, rewind, state::StateMap};
+use crate::base::{
+    ids::MessageId,
+    log::Entry,
+    model::Usage,
+    rewind::{self, Rewind},
+    state::StateMap,
+};
 
 /// The conversation before a message of the user. Compressions and masks cannot be undone in a record, so it is made from
 /// the log.
@@ -82,9 +88,12 @@ pub(super) struct Rewinds {
 }
 
 impl Rewinds {
-    pub fn of(entries: &[Entry]) -> Self {
-        let ends = rewind::rewinds(entries).into_iter().map(|it| (it.from, it.at)).collect();
-        Self { ends, conversations: BTreeMap::new() }
+    pub fn new(all: Vec<Rewind>) -> Self {
+        Self { ends: all.into_iter().map(|it| (it.from, it.at)).collect(), conversations: BTreeMap::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 
     /// The entry at that place comes next.

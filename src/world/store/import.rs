@@ -3,6 +3,8 @@
 mod convert;
 mod transcript;
 
+use std::io::Read as _;
+
 use serde_json::Value;
 
 use crate::{
@@ -70,9 +72,12 @@ pub fn parse(bytes: &[u8], defaults: ImportDefaults<'_>) -> Result<ImportedConve
     if whole.as_ref().and_then(|it| it.get("format")).is_some_and(|it| it == EXPORT_FORMAT) {
         return parse_export(whole.unwrap_or_default());
     }
-    let facts = read::parse_facts(bytes);
+    let mut facts = Vec::new();
+    // Its last line may have no end.
+    let end = read::fold_lines(bytes.chain(&b"\n"[..]), |it| facts.push(it));
     if !facts.is_empty() {
-        return check_export(facts);
+        let n_bad = end.map_or(0, |it| it.damage.n);
+        return Ok(ImportedConversation { n_bad, ..check_export(facts)? });
     }
     let transcript = match whole {
         Some(it) if it.get("messages").is_some() => transcript::parse_legacy(it)?,

@@ -1,10 +1,13 @@
 //! The session store: one JSON Lines log for each session, appended by one process at a time.
 
 mod append_error;
+mod chain;
+mod chain_check;
 mod details;
 pub mod import;
 mod list;
 mod list_index;
+mod log_end;
 mod metadata;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -22,11 +25,12 @@ mod shared_row;
 mod state;
 
 pub use append_error::AppendError;
+pub use chain_check::{DamagedLine, LogDamage};
 pub use details::{LogExtent, SessionDetails};
 pub use list::{ListCache, SessionSummary};
 pub use postgres::{AppendOrder, PendingAppend};
 pub use remove::{SessionRetention, SessionSweep};
-pub use repair::{DroppedLine, RepairReport};
+pub use repair::RepairReport;
 pub use scan::LogHead;
 pub use session_lock::LockHolder;
 pub use session_log::SessionLog;
@@ -42,15 +46,14 @@ use std::{
 
 use crate::{
     base::{
-        endings::missing_endings,
         ids::SessionId,
-        log::{self, Entry, Fact, VERSION},
+        log::{Entry, Fact, VERSION},
         path::AbsPath,
     },
     world::disk,
 };
 use postgres::SharedStore;
-use read::LogFacts;
+use read::{LogEnd, LogFold};
 use session_lock::LockNote;
 use session_log::{FileLog, LogPlace};
 
@@ -128,7 +131,7 @@ impl SessionStore {
         disk::make_private(&self.folder());
         session_lock::lock_file(id, &file, &self.note_path(id))?;
         let note = self.write_note(id, 0);
-        Ok(self.log(path, file, note))
+        Ok(self.log(id, path, file, note))
     }
 
     /// As [`Self::create`], without waiting for a shared store: the first append tells whether it could be made there.
@@ -159,21 +162,51 @@ impl SessionStore {
     /// # Errors
     /// When there is no such session, another process holds it, or a newer castor wrote it.
     pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, SessionLog), StoreError> {
+        let mut entries = Vec::new();
+        let log = self.open_with(id, |it| entries.push(it))?;
+        Ok((entries, log))
+    }
+
+    /// As [`Self::open`], one fact after the other. After an error what was taken counts for nothing.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(&self, id: &SessionId, mut take: impl FnMut(Entry)) -> Result<SessionLog, StoreError> {
         let mut log = self.hold(id)?;
-        let mut read = self.read_held(id, &mut log)?;
-        if read.entries.is_empty() {
-            return Err(StoreError::NotFound { id: id.clone() });
+        let mut fold = LogFold::default();
+        let fact = |it: Entry| {
+            fold.take(&it);
+            take(it);
+        };
+        let end = match &mut log.place {
+            LogPlace::File(it) => {
+                self.check_end(id, read::fold_file(&mut it.file, fact).map_err(|it| io_error(id, it))?)
+            }
+            LogPlace::Shared(_) => self.fold_facts(id, fact)?,
+        };
+        if !end.is_log {
+            return Err(no_log(id, &end));
         }
-        let version = check_version(id, &read.entries)?;
-        log.is_older = version < VERSION;
-        log.len = read.whole_len;
+        log.is_older = check_version(id, fold.streams.version)? < VERSION;
+        (log.len, log.sum, log.damage) = (end.whole_len, end.sum, end.damage);
         if let LogPlace::File(it) = &mut log.place {
-            it.has_torn_line = read.has_torn_line;
+            it.has_torn_line = end.torn_len > 0;
+            log.damage.kept = it.keep_torn_line(log.len, end.torn_len);
         }
-        log.endings = self.endings(id, &read.entries);
+        log.endings = self.endings(id, fold);
         log.set_quiet(log.len);
-        read.entries.extend_from_slice(&log.endings);
-        Ok((read.entries, log))
+        log.endings.iter().cloned().for_each(take);
+        Ok(log)
+    }
+
+    /// The facts of a log that is open here, as [`Self::open_with`] had them.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_again(&self, id: &SessionId, log: &SessionLog, mut take: impl FnMut(Entry)) -> Result<(), StoreError> {
+        self.fold_facts(id, &mut take)?;
+        log.endings.iter().cloned().for_each(take);
+        Ok(())
     }
 
     /// The log, held by us.
@@ -186,26 +219,27 @@ impl SessionStore {
         disk::make_private(&self.folder());
         disk::make_private(&path);
         session_lock::lock_file(id, &file, &self.note_path(id))?;
-        Ok(self.log(path, file, self.write_note(id, 0)))
-    }
-
-    fn read_held(&self, id: &SessionId, log: &mut SessionLog) -> Result<LogFacts, StoreError> {
-        match &mut log.place {
-            LogPlace::File(it) => read::read_log(&mut it.file).map_err(|it| io_error(id, it)),
-            LogPlace::Shared(_) => self.read_facts(id),
-        }
+        Ok(self.log(id, path, file, self.write_note(id, 0)))
     }
 
     /// What is in a log, whoever holds it.
-    fn read_facts(&self, id: &SessionId) -> Result<LogFacts, StoreError> {
+    fn fold_facts(&self, id: &SessionId, take: impl FnMut(Entry)) -> Result<LogEnd, StoreError> {
         let path = self.log_path(id)?;
-        match &self.shared {
-            Some(it) => Ok(LogFacts::of_lines(&it.read(id, 0..u64::MAX)?)),
-            None => {
-                let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
-                read::read_log(&mut file).map_err(|it| io_error(id, it))
-            }
-        }
+        let end = match &self.shared {
+            Some(it) => read::fold_lines(&*it.read(id, 0..u64::MAX)?, take),
+            None => disk::open_read(&path).and_then(|mut it| read::fold_file(&mut it, take)),
+        };
+        Ok(self.check_end(id, end.map_err(|it| io_error(id, it))?))
+    }
+
+    /// Also what only the log's length tells.
+    fn check_end(&self, id: &SessionId, mut end: LogEnd) -> LogEnd {
+        let len = match &self.shared {
+            Some(it) => it.row(id).map_or(0, |it| it.len),
+            None => log_end::read(&self.end_path(id)),
+        };
+        end.note_len(len);
+        end
     }
 
     /// The facts of a log, whoever holds it. Where nobody is at work in it, what a crash cut off has its end. Needs no
@@ -215,20 +249,26 @@ impl SessionStore {
     /// When there is no such session.
     pub fn read(&self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
         let path = self.log_path(id)?;
-        let (mut entries, is_at_work) = match &self.shared {
+        let (mut entries, mut fold) = (Vec::new(), LogFold::default());
+        let fact = |it: Entry| {
+            fold.take(&it);
+            entries.push(it);
+        };
+        let is_at_work = match &self.shared {
             // Asked first: who is at work now may have written by the time of the other question.
             Some(it) => {
                 let is_at_work = it.row(id)?.is_at_work;
-                (self.read_facts(id)?.entries, is_at_work)
+                self.fold_facts(id, fact)?;
+                is_at_work
             }
             None => {
                 let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
-                let read = read::read_log(&mut file).map_err(|it| io_error(id, it))?;
-                (read.entries, session_lock::is_at_work(&file, &self.note_path(id), read.whole_len))
+                let end = read::fold_file(&mut file, fact).map_err(|it| io_error(id, it))?;
+                session_lock::is_at_work(&file, &self.note_path(id), end.whole_len)
             }
         };
         if !is_at_work {
-            entries.extend(self.endings(id, &entries));
+            entries.extend(self.endings(id, fold));
         }
         Ok(entries)
     }
@@ -272,24 +312,27 @@ impl SessionStore {
         if log.is_lost() {
             return Ok(Vec::new());
         }
-        let read = self.read_facts(id)?;
-        let endings = self.endings(id, &read.entries);
-        log.set_quiet(read.whole_len);
+        let mut fold = LogFold::default();
+        let end = self.fold_facts(id, |it| fold.take(&it))?;
+        let endings = self.endings(id, fold);
+        log.set_quiet(end.whole_len);
         let is_known = endings == log.endings;
         log.endings.clone_from(&endings);
         Ok(if is_known { Vec::new() } else { endings })
     }
 
     /// As late as the last that there is of the session and its sub-agents.
-    fn endings(&self, id: &SessionId, entries: &[Entry]) -> Vec<Entry> {
-        let mut res = missing_endings(entries, 0);
+    fn endings(&self, id: &SessionId, fold: LogFold) -> Vec<Entry> {
+        let mut res = fold.streams.endings(0);
         if res.is_empty() {
             return res;
         }
-        let last = |entries: &[Entry]| entries.iter().map(|it| it.at).max().unwrap_or_default();
-        let last_below = |it: &SessionId| Some(last(&self.read_facts(it).ok()?.entries));
+        let last_below = |it: &SessionId| {
+            let mut last = 0;
+            self.fold_facts(it, |it| last = it.at.max(last)).ok().map(|_| last)
+        };
         let below = if id.is_child() { Vec::new() } else { self.children(id) };
-        let at = below.iter().filter_map(last_below).max().unwrap_or_default().max(last(entries));
+        let at = below.iter().filter_map(last_below).max().unwrap_or_default().max(fold.last_at);
         for entry in &mut res {
             entry.at = at;
             if let Fact::Event { event } = &mut entry.fact {
@@ -370,9 +413,9 @@ impl SessionStore {
         self.log_path(id).ok().filter(|_| self.shared.is_none())
     }
 
-    fn log(&self, path: AbsPath, file: File, note: LockNote) -> SessionLog {
-        let write = self.write;
-        SessionLog::new(LogPlace::File(FileLog { path, file, has_torn_line: false, write, note }))
+    fn log(&self, id: &SessionId, path: AbsPath, file: File, note: LockNote) -> SessionLog {
+        let (write, end_note) = (self.write, self.end_path(id));
+        SessionLog::new(LogPlace::File(FileLog { path, file, has_torn_line: false, write, note, end_note }))
     }
 
     fn write_note(&self, id: &SessionId, quiet_len: u64) -> LockNote {
@@ -382,6 +425,10 @@ impl SessionStore {
 
     fn note_path(&self, id: &SessionId) -> AbsPath {
         self.folder().join(format!("{id}.lock"))
+    }
+
+    fn end_path(&self, id: &SessionId) -> AbsPath {
+        self.home.join(log_end::FOLDER).join(format!("{id}.len"))
     }
 
     fn folder(&self) -> AbsPath {
@@ -398,8 +445,8 @@ impl SessionStore {
 }
 
 /// The version of a log that is to be written.
-fn check_version(id: &SessionId, entries: &[Entry]) -> Result<u32, StoreError> {
-    match log::newest_version(entries) {
+fn check_version(id: &SessionId, version: u32) -> Result<u32, StoreError> {
+    match version {
         version @ ..=VERSION => Ok(version),
         version => Err(StoreError::Newer { id: id.clone(), version }),
     }
@@ -407,6 +454,17 @@ fn check_version(id: &SessionId, entries: &[Entry]) -> Result<u32, StoreError> {
 
 fn in_brackets(holder: &Option<LockHolder>) -> String {
     holder.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
+}
+
+/// Of a log without its first fact, which says what session it is.
+fn no_log(id: &SessionId, end: &LogEnd) -> StoreError {
+    match end.whole_len + end.torn_len {
+        0 => StoreError::NotFound { id: id.clone() },
+        _ => {
+            let why = format!("its first line is lost or damaged; run: castor sessions repair {id}");
+            io_error(id, io::Error::new(io::ErrorKind::InvalidData, why))
+        }
+    }
 }
 
 fn io_error(id: &SessionId, source: io::Error) -> StoreError {
@@ -424,6 +482,8 @@ fn rewind(file: &mut File) -> io::Result<()> {
 mod tests;
 #[cfg(test)]
 mod tests_agents;
+#[cfg(test)]
+mod tests_damage;
 #[cfg(test)]
 mod tests_endings;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{
     base::{ids::SessionId, path::AbsPath},
     world::{
         disk,
-        store::{SessionStore, StoreError, io_error, session_lock},
+        store::{SessionStore, StoreError, io_error, log_end, session_lock},
     },
 };
 
@@ -108,12 +108,15 @@ impl SessionStore {
     }
 
     fn remove_rest(&self, id: &SessionId) {
-        let prefix = format!("{id}.jsonl.bak-");
+        let prefix = format!("{id}.jsonl.");
         let folder = self.folder();
         let files = disk::read_dir(&folder).unwrap_or_default();
         let copies = files.iter().filter(|it| it.name.starts_with(&prefix)).map(|it| folder.join(&it.name));
-        let results = copies.chain([self.note_path(id), self.metadata_path(id)]).map(|it| disk::remove_file(&it));
-        let trees = [self.scratch_dir(id), self.folder().join(id.as_str())].map(|it| disk::remove_tree(&it));
+        let results = copies
+            .chain([self.note_path(id), self.metadata_path(id), self.end_path(id)])
+            .map(|it| disk::remove_file(&it));
+        let below = [self.folder(), self.home().join(log_end::FOLDER)].map(|it| it.join(id.as_str()));
+        let trees = below.iter().chain([&self.scratch_dir(id)]).map(disk::remove_tree).collect::<Vec<_>>();
         for it in results.chain(trees) {
             match it {
                 Err(it) if it.kind() != ErrorKind::NotFound => tracing::warn!("a rest of session {id}: {it}"),

@@ -1,19 +1,22 @@
-//! Log repair: keeps readable lines, drops the rest, and saves a copy of the whole.
+//! Log repair: keeps the lines that count, drops the rest, and saves a copy of the whole.
 
-use std::io::Read;
-
-use serde_json::Value;
+use std::{borrow::Cow, io::Read};
 
 use crate::{
     base::{
         event::EventKind,
         ids::SessionId,
-        log::{Entry, Fact, Mode, Principal, VERSION},
+        log::{self, Entry, Fact, Mode, Principal, VERSION},
         path::AbsPath,
     },
     world::{
         disk,
-        store::{SessionStore, StoreError, check_version, io_error, read, session_lock},
+        store::{
+            LogDamage, SessionStore, StoreError,
+            chain::{self, LineSum},
+            chain_check::{ChainCheck, CheckedLine},
+            check_version, io_error, log_end, session_lock,
+        },
     },
 };
 
@@ -23,24 +26,15 @@ pub struct RepairReport {
     pub n_kept: usize,
     /// Of the kept lines, those that only a newer castor understands.
     pub n_unknown: usize,
-    pub dropped: Vec<DroppedLine>,
+    pub damage: LogDamage,
     /// Whether the first line was lost and made anew from what follows.
     pub rebuilt: bool,
     /// The log as it was; `None`: there was nothing to repair.
     pub backup: Option<AbsPath>,
 }
 
-/// A line that is in the copy only.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DroppedLine {
-    /// From 1.
-    pub line: usize,
-    pub len: usize,
-    pub why: String,
-}
-
 impl SessionStore {
-    /// Rewrites a damaged log with the lines that can be read. A sound log is not touched.
+    /// Rewrites a damaged log with the lines that count. A sound log is not touched.
     ///
     /// # Errors
     /// When there is no such log, another process holds it, a newer castor wrote it, nothing in it says what session it
@@ -56,29 +50,28 @@ impl SessionStore {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|it| io_error(id, it))?;
         let (mut report, lines) = sort_lines(id, &bytes)?;
-        if report.dropped.is_empty() && !report.rebuilt && bytes.ends_with(b"\n") {
+        let lost = log_end::read(&self.end_path(id)).saturating_sub(bytes.len() as u64);
+        if lost > 0 && report.damage.n == 0 {
+            report.damage.add_end(format!("its last {lost} bytes are missing"));
+        }
+        if report.damage.n == 0 && !report.rebuilt && bytes.ends_with(b"\n") {
             return Ok(report);
         }
-        check_version(id, &read::parse_facts(&lines))?;
         let backup = self.write_backup(id, &bytes).map_err(|it| io_error(id, it))?;
         disk::write_atomic(&path, &lines).map_err(|it| io_error(id, it))?;
+        log_end::write(&self.end_path(id), lines.len() as u64);
         report.backup = Some(backup);
         Ok(report)
     }
 
-    /// In how many places a log cannot be read; nothing is written. The half line of who writes just now is none.
+    /// What of a log is damaged; nothing is written. The half line of who writes just now is none.
     ///
     /// # Errors
     /// When there is no such log.
-    pub fn count_damage(&self, id: &SessionId) -> Result<usize, StoreError> {
-        let path = self.log_path(id)?;
-        let bytes = match &self.shared {
-            Some(it) => it.read(id, 0..u64::MAX)?,
-            None => disk::read(&path).map_err(|it| io_error(id, it))?,
-        };
-        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
-        let (report, _) = sort_lines(id, bytes.get(..whole).unwrap_or_default())?;
-        Ok(report.dropped.len())
+    pub fn find_damage(&self, id: &SessionId) -> Result<LogDamage, StoreError> {
+        let is_at_work = self.is_at_work(id)?;
+        let end = self.fold_facts(id, |_| ())?;
+        Ok(if end.torn_len > 0 && is_at_work { LogDamage::default() } else { end.damage })
     }
 
     /// Under the first number that is free.
@@ -94,61 +87,64 @@ impl SessionStore {
     }
 }
 
+/// A line that counts.
+struct KeptLine<'a> {
+    /// Without its checksum.
+    text: Cow<'a, [u8]>,
+    is_sealed: bool,
+    /// `None`: only a newer castor understands it.
+    entry: Option<Entry>,
+}
+
 /// What there is, and the log as it should be.
 fn sort_lines(id: &SessionId, bytes: &[u8]) -> Result<(RepairReport, Vec<u8>), StoreError> {
-    let mut report = RepairReport::default();
-    let mut kept: Vec<(&[u8], Option<Entry>)> = Vec::new();
-    for (at, whole) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
+    let (mut report, mut check, mut kept) = (RepairReport::default(), ChainCheck::default(), Vec::new());
+    for whole in bytes.split_inclusive(|it| *it == b'\n') {
         let line = whole.strip_suffix(b"\n").unwrap_or(whole);
-        let text = read::without_nul(line);
-        let cut = text.len() < line.len();
-        match parse_fact(text) {
-            Ok(entry) => kept.push((text, entry)),
-            Err(_) if line.trim_ascii().is_empty() => (),
-            Err(why) => report.dropped.push(DroppedLine { line: at + 1, len: line.len(), why: why.to_string() }),
-        }
-        if cut && !text.is_empty() {
-            let why = "zero bytes before the fact, which stays".to_owned();
-            report.dropped.push(DroppedLine { line: at + 1, len: line.len() - text.len(), why });
-        }
+        let entry = match check.check(line) {
+            CheckedLine::Fact(it) => Some(*it),
+            CheckedLine::Unknown => None,
+            CheckedLine::Nothing => continue,
+        };
+        let line = chain::without_nul(line);
+        let (text, is_sealed) = chain::without_seal(line).map_or((line.into(), false), |it| (it.into(), true));
+        kept.push(KeptLine { text, is_sealed, entry });
     }
+    report.damage = check.end().1;
     report.n_kept = kept.len();
-    report.n_unknown = kept.iter().filter(|(_, it)| it.is_none()).count();
-    let is_first = |it: &Option<Entry>| matches!(it, Some(Entry { fact: Fact::Created { .. }, .. }));
-    let mut res = Vec::with_capacity(bytes.len());
-    if !kept.first().is_some_and(|(_, it)| is_first(it)) {
+    report.n_unknown = kept.iter().filter(|it| it.entry.is_none()).count();
+    check_version(id, kept.iter().filter_map(|it| it.entry.as_ref()).map(log::version_of).max().unwrap_or_default())?;
+    let is_first = |it: &KeptLine<'_>| matches!(&it.entry, Some(Entry { fact: Fact::Created { .. }, .. }));
+    if !kept.first().is_some_and(is_first) {
         report.rebuilt = true;
-        match kept.iter().position(|(_, it)| is_first(it)) {
-            Some(at) => {
-                let (line, _) = kept.remove(at);
-                push(&mut res, line);
-            }
-            None => push(&mut res, &rebuild_first_line(id, &kept)?),
-        }
+        let first = match kept.iter().position(is_first) {
+            Some(at) => kept.remove(at),
+            None => KeptLine { text: rebuild_first_line(id, &kept)?.into(), is_sealed: false, entry: None },
+        };
+        let is_sealed = kept.first().is_none_or(|it| it.is_sealed);
+        kept.insert(0, KeptLine { is_sealed, ..first });
     }
-    kept.iter().for_each(|(line, _)| push(&mut res, line));
-    Ok((report, res))
+    Ok((report, write_chain(&kept)))
 }
 
-fn push(lines: &mut Vec<u8>, line: &[u8]) {
-    lines.extend_from_slice(line);
-    lines.push(b'\n');
-}
-
-/// `None`: a fact that this castor does not understand, which is no reason to drop it.
-fn parse_fact(line: &[u8]) -> serde_json::Result<Option<Entry>> {
-    let error = match serde_json::from_slice::<Entry>(line) {
-        Ok(entry) => return Ok(Some(entry)),
-        Err(it) => it,
-    };
-    let value: Value = serde_json::from_slice(line)?;
-    let looks_so = value.get("at").is_some_and(Value::is_u64) && value.get("fact").is_some_and(Value::is_string);
-    looks_so.then_some(None).ok_or(error)
+/// These lines with the checksums that they have in this order.
+fn write_chain(kept: &[KeptLine<'_>]) -> Vec<u8> {
+    let (mut res, mut sum) = (Vec::new(), LineSum::default());
+    for it in kept {
+        let start = res.len();
+        res.extend_from_slice(&it.text);
+        sum = match it.is_sealed {
+            true => chain::seal(&mut res, start, sum),
+            false => LineSum::of_unsealed(sum, &it.text),
+        };
+        res.push(b'\n');
+    }
+    res
 }
 
 /// The first line, from what the others say.
-fn rebuild_first_line(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>, StoreError> {
-    let entries = || kept.iter().filter_map(|(_, it)| it.as_ref());
+fn rebuild_first_line(id: &SessionId, kept: &[KeptLine<'_>]) -> Result<Vec<u8>, StoreError> {
+    let entries = || kept.iter().filter_map(|it| it.entry.as_ref());
     let place = entries().find_map(|it| match &it.fact {
         Fact::Event { event } => match &event.kind {
             EventKind::Initialize { workspace, .. } => Some((it.at, workspace.clone())),

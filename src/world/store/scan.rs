@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::{SessionStore, StoreError, io_error, read::without_nul};
+use super::{SessionStore, StoreError, chain::without_nul, io_error};
 use crate::{
     base::{
         ids::SessionId,

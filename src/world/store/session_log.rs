@@ -2,11 +2,13 @@
 
 use std::{
     fs::{File, TryLockError},
-    io::{self, Read},
+    io::{self, Read, Seek, SeekFrom},
 };
 
 use super::{
-    Append, AppendError,
+    Append, AppendError, LogDamage,
+    chain::{LineSum, seal},
+    log_end,
     postgres::{AppendOrder, SharedLog},
     rewind,
     session_lock::LockNote,
@@ -29,6 +31,12 @@ pub struct SessionLog {
     pub(super) is_older: bool,
     /// What a crash left out, for the next write.
     pub(super) endings: Vec<Entry>,
+    /// Of its last line.
+    pub(super) sum: LineSum,
+    /// As it was opened.
+    pub(super) damage: LogDamage,
+    /// Something was written since it was opened.
+    has_grown: bool,
     buffer: Vec<u8>,
 }
 
@@ -46,11 +54,14 @@ pub(super) struct FileLog {
     pub has_torn_line: bool,
     pub write: Append,
     pub note: LockNote,
+    /// Says how long the log is.
+    pub end_note: AbsPath,
 }
 
 impl SessionLog {
     pub(super) fn new(place: LogPlace) -> Self {
-        Self { place, len: 0, is_older: false, endings: Vec::new(), buffer: Vec::new() }
+        let (sum, damage) = (LineSum::default(), LogDamage::default());
+        Self { place, len: 0, is_older: false, endings: Vec::new(), sum, damage, has_grown: false, buffer: Vec::new() }
     }
 
     /// Appends facts with one write; first, to an older log, the version that it has from here on, and what a crash left
@@ -80,6 +91,16 @@ impl SessionLog {
         entries: impl IntoIterator<Item = &'a Entry>,
         orders: &mut Vec<AppendOrder>,
     ) -> Result<(), AppendError> {
+        let sum = self.sum;
+        // What was not written is no part of the chain.
+        self.write_lines(entries, orders).inspect_err(|_| self.sum = sum)
+    }
+
+    fn write_lines<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+        orders: &mut Vec<AppendOrder>,
+    ) -> Result<(), AppendError> {
         self.buffer.clear();
         for entry in entries {
             if self.buffer.is_empty() {
@@ -96,6 +117,7 @@ impl SessionLog {
             LogPlace::Shared(log) => orders.push(log.order(self.len, std::mem::take(&mut self.buffer))?),
         }
         self.len += added;
+        self.has_grown = true;
         self.is_older = false;
         self.endings.clear();
         Ok(())
@@ -115,7 +137,9 @@ impl SessionLog {
     }
 
     fn push_line(&mut self, entry: &Entry) -> io::Result<()> {
+        let start = self.buffer.len();
         serde_json::to_writer(&mut self.buffer, entry)?;
+        self.sum = seal(&mut self.buffer, start, self.sum);
         self.buffer.push(b'\n');
         Ok(())
     }
@@ -132,6 +156,7 @@ impl SessionLog {
             }
         }
         self.len += lines.len() as u64;
+        self.has_grown = true;
         Ok(())
     }
 
@@ -149,6 +174,11 @@ impl SessionLog {
             LogPlace::File(log) => log.note.set_quiet(len),
             LogPlace::Shared(log) => log.set_quiet(len),
         }
+    }
+
+    /// What of it was not as castor wrote it, when it was opened.
+    pub fn damage(&self) -> &LogDamage {
+        &self.damage
     }
 
     /// Whether nothing was ever written to it.
@@ -202,6 +232,18 @@ impl FileLog {
         Ok(())
     }
 
+    /// What the next write cuts off stays in a file beside the log.
+    pub(super) fn keep_torn_line(&mut self, len: u64, torn_len: u64) -> Option<AbsPath> {
+        if torn_len == 0 {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let read =
+            self.file.seek(SeekFrom::Start(len)).and_then(|_| (&self.file).take(torn_len).read_to_end(&mut bytes));
+        let kept = read.and_then(|_| keep_damaged(&self.path, &bytes));
+        kept.inspect_err(|it| tracing::warn!("the damaged end of {} could not be kept: {it}", self.path)).ok()
+    }
+
     /// Somebody removed the file while we hold it: what was shown comes back under its name. castor's own delete asks
     /// for the lock first.
     fn restore_file(&mut self, len: u64) -> io::Result<()> {
@@ -217,6 +259,33 @@ impl FileLog {
         tracing::warn!("{} had been removed and was written again", self.path);
         (self.file, self.has_torn_line) = (file, false);
         Ok(())
+    }
+}
+
+/// Under the first name that is free, unless they are there.
+fn keep_damaged(log: &AbsPath, bytes: &[u8]) -> io::Result<AbsPath> {
+    let folder = log.parent().ok_or(io::ErrorKind::NotFound)?;
+    let name = log.as_path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut n = 1;
+    loop {
+        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
+        let path = folder.join(format!("{name}.damaged{suffix}"));
+        match disk::create_private(&path, bytes) {
+            Err(it) if it.kind() == io::ErrorKind::AlreadyExists && disk::read(&path)? != bytes => n += 1,
+            Err(it) if it.kind() != io::ErrorKind::AlreadyExists => return Err(it),
+            _ => return Ok(path),
+        }
+    }
+}
+
+impl Drop for SessionLog {
+    fn drop(&mut self) {
+        if let LogPlace::File(log) = &self.place
+            && self.has_grown
+            && disk::is_linked(&log.file)
+        {
+            log_end::write(&log.end_note, self.len);
+        }
     }
 }
 

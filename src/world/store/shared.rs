@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc};
 use serde::de::IgnoredAny;
 use tokio::sync::Notify;
 
-use super::{AppendOrder, PendingAppend, SessionStore, StoreError, io_error, postgres::SharedStore, read::without_nul};
+use super::{
+    AppendOrder, PendingAppend, SessionStore, StoreError, chain::without_nul, io_error, postgres::SharedStore,
+};
 use crate::{
     base::{ids::SessionId, path::AbsPath},
     world::disk,

@@ -337,13 +337,13 @@ fn repair_keeps_a_copy_and_every_line_that_says_something() {
     fs::write(bed.file(&id), &damaged).unwrap();
     let done = bed.store.repair(&id).unwrap();
     assert_eq!(fs::read_to_string(bed.file(&id)).unwrap(), format!("{first}\n{second}\n{newer}\n{second}\n"));
-    let lines: Vec<usize> = done.dropped.iter().map(|it| it.line).collect();
+    let lines: Vec<usize> = done.damage.places.iter().map(|it| it.line).collect();
     assert_eq!((done.n_kept, done.n_unknown, lines), (4, 1, vec![2, 4, 6]));
     assert_eq!(fs::read_to_string(done.backup.unwrap()).unwrap(), damaged);
     assert_eq!(fs::metadata(bed.file(&id)).unwrap().permissions().mode() & 0o777, 0o600);
     let (sound, time) = (fs::read(bed.file(&id)).unwrap(), fs::metadata(bed.file(&id)).unwrap().modified().unwrap());
     let again = bed.store.repair(&id).unwrap();
-    assert_eq!((again.backup, again.dropped), (None, Vec::new()));
+    assert_eq!((again.backup, again.damage.n), (None, 0));
     assert_eq!(fs::read(bed.file(&id)).unwrap(), sound);
     assert_eq!(fs::metadata(bed.file(&id)).unwrap().modified().unwrap(), time);
     let _log = bed.store.open(&id).unwrap();
@@ -355,7 +355,8 @@ fn a_lost_first_line_is_made_anew_where_the_rest_tells_it() {
     let (bed, id) = (bed(), SessionId::from("a"));
     let all = everything(&id);
     bed.store.create(&id).unwrap().append(&all[1..]).unwrap();
-    assert!(matches!(bed.store.open(&id), Err(StoreError::NotFound { .. })));
+    let lost_line = bed.store.open(&id).unwrap_err().to_string();
+    assert!(lost_line.ends_with("its first line is lost or damaged; run: castor sessions repair a"), "{lost_line}");
     assert!(bed.store.repair(&id).unwrap().rebuilt);
     let (entries, _log) = bed.store.open(&id).unwrap();
     assert_eq!(entries[1..], all[1..]);

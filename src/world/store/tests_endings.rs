@@ -30,7 +30,7 @@ fn at_work() -> (Bed, SessionLog) {
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"at": 5, "fact": "event", "event": event})
     };
-    let created = json!({"at": 5, "fact": "created", "version": 2, "castor": "1", "session": "a", "cwd": "/w", "roots": ["/w"],
+    let created = json!({"at": 5, "fact": "created", "version": 3, "castor": "1", "session": "a", "cwd": "/w", "roots": ["/w"],
         "mode": "default", "model": "m"});
     let call = json!({"type": "tool_request", "requestId": "c", "name": "read_file", "args": {},
         "display": {"title": "", "kind": "read"}});

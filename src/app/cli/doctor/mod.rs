@@ -19,6 +19,8 @@ use crate::{
     world::secrets::Env,
 };
 
+/// Logs that are looked through for damage, newest first, in bytes together.
+const MAX_CHECKED: u64 = 64 << 20;
 /// Sessions that are looked through for errors, newest first.
 const MAX_SESSIONS: usize = 20;
 /// Errors that are told.

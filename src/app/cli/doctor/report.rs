@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    MAX_ERRORS, MAX_SESSIONS,
+    MAX_CHECKED, MAX_ERRORS, MAX_SESSIONS,
     model_probe::{self, ProbeResult},
     probe::ProbeStep,
 };
@@ -202,6 +202,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let warnings = warnings.chain(left_out).chain(holding_hooks(sources)).chain(of_prompts);
     let home = workspace::castor_home(env);
     let past = home.clone().and_then(|it| serve::open_store(it, None, env).ok());
+    let damaged = past.as_ref().map(damaged_logs).unwrap_or_default();
     let past = past.as_ref().map(session_history).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
     let keys = auth::sources(env, cwd).map_or_else(|error| KeysReport::Error { error }, KeysReport::Sources);
@@ -229,7 +230,8 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         history: past,
         todo: Vec::new(),
     };
-    report.todo = report.problems(layers.unread_files().map(ToString::to_string).chain(rules).chain(stuck));
+    let of_files = layers.unread_files().map(ToString::to_string).chain(rules).chain(stuck);
+    report.todo = report.problems(of_files.chain(damaged));
     report
 }
 
@@ -298,6 +300,23 @@ fn last_errors(store: &SessionStore) -> Vec<LastFailure> {
 
 fn session_history(store: &SessionStore) -> SessionHistory {
     SessionHistory { errors: last_errors(store), request: last_request(store) }
+}
+
+/// Of the newest logs, up to some size together: each is read whole.
+fn damaged_logs(store: &SessionStore) -> Vec<String> {
+    let (mut res, mut n_bytes) = (Vec::new(), 0);
+    for it in store.list(None).iter().flatten() {
+        if n_bytes > MAX_CHECKED {
+            break;
+        }
+        n_bytes += store.log_len(&it.id).unwrap_or_default();
+        if let Ok(damage) = store.find_damage(&it.id)
+            && damage.n > 0
+        {
+            res.push(format!("The log of session {0} is damaged: {damage}; run: castor sessions repair {0}", it.id));
+        }
+    }
+    res
 }
 
 fn last_request(store: &SessionStore) -> Option<String> {

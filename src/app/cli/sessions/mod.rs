@@ -278,9 +278,9 @@ pub fn run(verb: &SessionsVerb, context: &mut CommandContext<'_>) -> Result<(), 
         SessionsVerb::Show { id } => {
             let id = find(context, id)?;
             let entries = context.store.read(&id)?;
-            let n_damaged = context.store.count_damage(&id)?;
+            let damage = context.store.find_damage(&id)?;
             let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
-            Ok(context.out.write_all(print::outline(&story, context.store, n_damaged).as_bytes())?)
+            Ok(context.out.write_all(print::outline(&story, context.store, damage.n).as_bytes())?)
         }
         SessionsVerb::Export { id, format, output, force } => {
             let to = output.as_ref().map(|it| target(context.cwd, it, *force)).transpose()?;
@@ -428,9 +428,13 @@ fn repair(context: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError
     let Some(backup) = &done.backup else {
         return Ok(writeln!(out, "Session {id} is sound (lines: {}), nothing to repair", done.n_kept)?);
     };
-    writeln!(out, "Repaired session {id}: lines kept: {}, damaged places: {}", done.n_kept, done.dropped.len())?;
-    for it in &done.dropped {
-        writeln!(out, "  line {}, {} bytes: {}", it.line, it.len, terminal_text::clean(&it.why))?;
+    writeln!(out, "Repaired session {id}: lines kept: {}, damaged places: {}", done.n_kept, done.damage.n)?;
+    for it in &done.damage.places {
+        let why = terminal_text::clean(&it.why);
+        match it.line {
+            0 => writeln!(out, "  {why}")?,
+            line => writeln!(out, "  line {line}, {} bytes: {why}", it.len)?,
+        }
     }
     if done.n_unknown > 0 {
         writeln!(out, "  lines of a newer castor, kept as they are: {}", done.n_unknown)?;

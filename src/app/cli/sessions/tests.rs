@@ -170,7 +170,7 @@ fn repairs_and_says_what_was_lost() {
     let torn = sound.replacen('\n', "\nrub\u{1b}bish\n", 1) + "{\"at\":9,";
     fs::write(&path, &torn).unwrap();
     let shown = bed.castor(&["show", "session-a"]).unwrap();
-    assert!(shown.contains("\ndamaged  1 place, passed over; `castor sessions repair session-a`"), "{shown}");
+    assert!(shown.contains("\ndamaged  2 places, passed over; `castor sessions repair session-a`"), "{shown}");
     let said = bed.castor(&["repair", "session-a"]).unwrap();
     assert!(said.contains("lines kept: 3, damaged places: 2") && said.contains("\n  line 2, 8 bytes: "), "{said}");
     assert_eq!(fs::read_to_string(&path).unwrap(), sound);

@@ -44,13 +44,16 @@ use crate::{
         state::StateDelta,
         tool::{ToolOutput, ToolSpec},
     },
-    engine::step::{Effect, Input},
+    engine::{
+        record::{Record, Replay},
+        step::{Effect, Input},
+    },
     wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
         mcp::{HostHandles, ServerIdentity},
         process::Groups,
-        store::{ListCache, SessionStore, StoreError},
+        store::{ListCache, SessionLog, SessionStore, StoreError},
         tools::{self, Builtin},
     },
 };
@@ -317,6 +320,23 @@ impl Tasks {
     /// As [`Self::read_log`], open here from now on.
     pub fn open_log(&mut self, id: &SessionId) -> Result<OpenedLog, StoreError> {
         self.chores.store.take_opened().unwrap_or_else(|| self.store.open(id))
+    }
+
+    /// As [`Self::open_log`], without its facts: only what they make of the session stays in memory.
+    pub fn open_record(&mut self, id: &SessionId) -> Result<(Option<Record>, SessionLog), StoreError> {
+        if let Some(opened) = self.chores.store.take_opened() {
+            return opened.map(|(entries, log)| (Record::replay(&entries), log));
+        }
+        let mut replay = Replay::default();
+        let log = self.store.open_with(id, |it| replay.take(&it))?;
+        let record = match replay.end() {
+            Ok(it) => it,
+            Err(mut again) => {
+                self.store.read_again(id, &log, |it| again.take(&it))?;
+                again.end().unwrap_or_default()
+            }
+        };
+        Ok((record, log))
     }
 
     /// As the store did it, which was asked before if it is a shared one.

@@ -3,6 +3,7 @@
 //! A log that another transaction has locked is passed over and tried again: it holds up no other one.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, OnceLock,
@@ -27,7 +28,7 @@ use super::{
 };
 use crate::{
     base::ids::SessionId,
-    world::store::{AppendError, LockHolder},
+    world::store::{AppendError, LockHolder, chain::split_seal},
 };
 
 /// How long a database that does not answer is waited for: it may start anew meanwhile.
@@ -47,8 +48,9 @@ const APPEND: &str = "\
         where s.id = o.session and free.id = s.id and s.epoch = o.epoch and s.len = o.start
         returning s.id, s.root
     ), written as (
-        insert into castor_entries (session, seq, line)
-        select l.session, l.seq, l.line from unnest($5::text[], $6::bigint[], $7::text[]) as l(session, seq, line)
+        insert into castor_entries (session, seq, line, sum)
+        select l.session, l.seq, l.line, l.sum
+        from unnest($5::text[], $6::bigint[], $7::text[], $8::text[]) as l(session, seq, line, sum)
         join held on held.id = l.session
     )
     select id, pg_notify('castor_news', root) from held";
@@ -199,8 +201,8 @@ async fn send_queued(inner: &Inner) {
 /// What became of each.
 async fn try_all(inner: &Inner, link: &mut Link, orders: &[Arc<AppendOrder>]) -> Result<Vec<Attempt>, Fault> {
     let (client, append) = link.prepared(&inner.target, APPEND).await?;
-    let Columns { sessions, epochs, starts, added, of, seqs, lines } = &Columns::of(orders)?;
-    let rows = client.query(&append, &[sessions, epochs, starts, added, of, seqs, lines]).await?;
+    let Columns { sessions, epochs, starts, added, of, seqs, lines, sums } = &Columns::of(orders)?;
+    let rows = client.query(&append, &[sessions, epochs, starts, added, of, seqs, lines, sums]).await?;
     let taken: BTreeSet<String> = rows.iter().map(|it| it.try_get(0)).collect::<Result<_, _>>()?;
     let is_taken = |it: &AppendOrder| taken.contains(it.session.as_str());
     let ids: Vec<&str> = orders.iter().filter(|it| !is_taken(it.as_ref())).map(|it| it.session.as_str()).collect();
@@ -237,10 +239,11 @@ struct Columns<'a> {
     epochs: Vec<i64>,
     starts: Vec<i64>,
     added: Vec<i64>,
-    /// Of each line: whose it is, where it begins, and the line.
+    /// Of each line: whose it is, where it begins, and the line without its checksum, which is apart.
     of: Vec<&'a str>,
     seqs: Vec<i64>,
-    lines: Vec<&'a str>,
+    lines: Vec<Cow<'a, str>>,
+    sums: Vec<Option<&'a str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -253,14 +256,18 @@ impl<'a> Columns<'a> {
             of: Vec::new(),
             seqs: Vec::new(),
             lines: Vec::new(),
+            sums: Vec::new(),
         };
         for order in orders {
             let mut seq = order.start;
             for whole in order.lines.split_inclusive(|it| *it == b'\n') {
                 let line = std::str::from_utf8(whole.strip_suffix(b"\n").unwrap_or(whole));
+                let line = line.map_err(|it| Fault::Refused(format!("takes no line that is not UTF-8: {it}")))?;
+                let (line, sum) = split_seal(line);
                 res.of.push(order.session.as_str());
                 res.seqs.push(seq);
-                res.lines.push(line.map_err(|it| Fault::Refused(format!("takes no line that is not UTF-8: {it}")))?);
+                res.lines.push(line);
+                res.sums.push(sum);
                 seq += i64::try_from(whole.len()).unwrap_or(i64::MAX);
             }
         }

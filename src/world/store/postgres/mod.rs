@@ -32,7 +32,7 @@ use self::{
     fault::Fault,
     link::{ANSWER_LIMIT, Link, Target},
 };
-use super::{LockHolder, StoreError, shared_row::SharedRow};
+use super::{LockHolder, StoreError, chain::join_seal, shared_row::SharedRow};
 use crate::base::ids::SessionId;
 
 pub use self::{
@@ -140,11 +140,11 @@ impl SharedStore {
     pub fn read(&self, id: &SessionId, part: Range<u64>) -> Result<Vec<u8>, StoreError> {
         let (name, missing) = (id.as_str().to_owned(), not_found(id));
         let [from, to] = [part.start, part.end].map(|it| i64::try_from(it).unwrap_or(i64::MAX));
-        let sql = "select line from castor_entries where session = $1 and seq >= $2 and seq < $3 order by seq";
+        let sql = "select line, sum from castor_entries where session = $1 and seq >= $2 and seq < $3 order by seq";
         let rows = self.query(sql, vec![Box::new(name), Box::new(from), Box::new(to)])?;
         let mut res = Vec::new();
         for row in &rows {
-            res.extend_from_slice(column::<&str>(row, 0)?.as_bytes());
+            res.extend_from_slice(join_seal(column(row, 0)?, column(row, 1)?).as_bytes());
             res.push(b'\n');
         }
         match res.is_empty() {
