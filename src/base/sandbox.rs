@@ -3,6 +3,7 @@
 mod denial;
 mod grant;
 mod program;
+mod refusal;
 
 use std::{
     ffi::OsStr,
@@ -18,6 +19,7 @@ use crate::base::{
 pub use denial::Denial;
 pub use grant::SandboxGrant;
 pub use program::ProgramSandbox;
+pub use refusal::{Refusal, Refused};
 
 /// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];

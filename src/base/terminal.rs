@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{fs::BoxFuture, path::AbsPath};
+use crate::base::{fs::BoxFuture, path::AbsPath, sandbox::Refusal};
 
 /// A command line to run.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +88,8 @@ pub struct Exit {
     /// Its children that still run, by process id, where they are ours.
     pub left_running: Vec<u32>,
     pub findings: ObeyedFindings,
+    /// What the sandbox kept it and its children from; `None`: nobody knows.
+    pub refusals: Option<Vec<Refusal>>,
 }
 
 /// Configuration files that a confined command made or changed.

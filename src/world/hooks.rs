@@ -171,9 +171,10 @@ fn lack(
     said: &str,
 ) -> Option<String> {
     let (hook, code) = (&run.hook, exit?.code);
-    let denial = sandbox::denial::recognise_denial(confined, &place.cwd, &hook.command, code, said)?;
+    let end = (code, exit?.refusals.as_deref());
+    let denial = sandbox::denial::find_denial(confined, &place.cwd, &hook.command, end, said)?;
     // One that says it went well may print anything: what it wrote to in vain it names.
-    let counts = code != Some(0) || matches!(denial, Denial::Write { .. });
+    let counts = code != Some(0) || end.1.is_none() && matches!(denial, Denial::Write { .. });
     (counts && hook.source == HookSource::User).then(|| place.told.in_words(hook.key(), &denial))?
 }
 

@@ -266,7 +266,8 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads up to its response; returns it and what came before.
+    /// Sends a request and reads up to its response; returns it and what came before. Whatever the user is asked meanwhile, the
+    /// answer is no.
     pub fn call(&mut self, method: &str, params: Value) -> Result<(Value, Vec<Value>), String> {
         self.next_id += 1;
         let id = json!(format!("call-{}", self.next_id));
@@ -275,6 +276,10 @@ impl Client {
         while let Some(message) = self.next()? {
             if message["id"] == id && message.get("method").is_none() {
                 return Ok((message, before));
+            }
+            if message["method"] == "session/request_permission" {
+                let no = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": no}));
             }
             before.push(message);
         }

@@ -444,7 +444,7 @@ fn next_command_removes_placeholders_of_a_killed_castor() {
     is_tidy(&bed);
 }
 
-/// The exit code of `a; b` is that of b: what a was kept from is told to the model all the same, with some doubt.
+/// The exit code of `a; b` is that of b: what a was kept from is told to the model all the same.
 #[test]
 fn hidden_denial_is_reported_to_the_model() {
     let denied = "touch /opt/castor-never";
@@ -456,7 +456,7 @@ fn hidden_denial_is_reported_to_the_model() {
         Some(call.unwrap_or_else(|| says("Done.")))
     });
     let mut sandbox = Sandbox::new();
-    // One program that ends well, although its cache could not be written.
+    // A program that ends well, although one below it did not.
     fs::write(sandbox.workspace().join("harmless.sh"), format!("{denied}; exit 0")).unwrap();
     sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
@@ -477,5 +477,5 @@ fn hidden_denial_is_reported_to_the_model() {
             (kept, it.contains("ended with exit code 0, but"))
         })
         .collect();
-    assert_eq!(told, [(true, false), (true, true), (true, true), (false, false), (false, false)], "{last}");
+    assert_eq!(told, [(true, false), (true, false), (true, false), (false, false), (true, false)], "{last}");
 }

@@ -76,6 +76,8 @@ mod prepared;
 mod providers;
 mod questions;
 #[cfg(target_os = "linux")]
+mod record;
+#[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;
 mod refused;
@@ -86,7 +88,6 @@ mod reread;
 mod resume;
 mod retirement;
 mod rewind;
-#[cfg(target_os = "linux")]
 mod rights;
 mod router;
 mod run;

@@ -34,6 +34,10 @@ pub enum Denial {
     NotKept {
         path: AbsPath,
     },
+    /// What no question opens by itself: its folder is too wide, or other programs obey what is there.
+    Unopenable {
+        path: AbsPath,
+    },
     /// It was taken for one that only looks, and wanted to write.
     Looks,
     /// Something that is never allowed to a confined command (sockets of other programs, the user's own configuration), or
@@ -64,6 +68,9 @@ impl Denial {
                 let path = shown(path);
                 format!("The sandbox blocked writing {path}, because no checkpoint could restore it.")
             }
+            Self::Unopenable { path } => {
+                format!("The sandbox kept the command from {}, which it cannot open by itself.", shown(path))
+            }
             Self::Looks => "castor ran this command read-only, because it seemed only to read.".to_owned(),
             Self::Other => {
                 "The sandbox blocked something that the command does not name, or that no command may use: a file \
@@ -87,7 +94,7 @@ impl Denial {
                 SandboxGrant { config: vec![path.clone()], ..SandboxGrant::default() }
             }
             Self::Looks => SandboxGrant::default(),
-            Self::Other => SandboxGrant { unconfined: true, ..SandboxGrant::default() },
+            Self::Unopenable { .. } | Self::Other => SandboxGrant { unconfined: true, ..SandboxGrant::default() },
         }
     }
 
@@ -104,7 +111,9 @@ impl Denial {
                 format!("Run the whole command again with {} writable, this once?", shown(path))
             }
             Self::Looks => "Run it again with write access to the workspace?".to_owned(),
-            Self::Other => "Run the whole command again without the sandbox, with all your rights?".to_owned(),
+            Self::Unopenable { .. } | Self::Other => {
+                "Run the whole command again without the sandbox, with all your rights?".to_owned()
+            }
         }
     }
 
@@ -118,7 +127,9 @@ impl Denial {
             }
             Self::Write { folder } => one("writable", folder),
             Self::Hidden { folder } => one("readable", folder),
-            Self::Config { .. } | Self::NotKept { .. } | Self::Looks | Self::Other => "\"sandbox\": false".to_owned(),
+            Self::Config { .. } | Self::NotKept { .. } | Self::Unopenable { .. } | Self::Looks | Self::Other => {
+                "\"sandbox\": false".to_owned()
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::{
         content::Part,
         log::{Answer, Fact, Grant},
         sandbox::{Denial, SandboxGrant},
+        text,
         tool::{Display, ToolOutput},
     },
     engine::{
@@ -21,6 +22,9 @@ use crate::{
 
 /// A command may need network and a folder or two; what is denied more often than this is better asked anew.
 const MAX_EXPANSIONS: u8 = 3;
+/// How much of a command's output stands above the question, in bytes and in lines.
+const SHOWN: usize = 2_000;
+const SHOWN_LINES: usize = 10;
 
 impl Call {
     /// Asks whether it may run again with what it was denied, and keeps the output. Gives it back where nothing is asked.
@@ -30,7 +34,8 @@ impl Call {
         };
         self.n_expansions += 1;
         let question = cx.step.new_question_id();
-        let display = Display::Text { text: format!("{} {}", denial.in_words(), denial.offer_text()) };
+        let said = format!("{} {}", denial.in_words(), denial.offer_text());
+        let display = Display::Text { text: format!("{}{said}", printed_end(&output)) };
         let about = QuestionTopic::Confirmation(Confirmation {
             session_grant: self.session_grant(&denial).as_ref().map(describe_grant),
             persistent_grant: self.persistent_grant(cx.tools, &denial).as_ref().and_then(policy::permission_in_words),
@@ -99,4 +104,12 @@ impl Call {
         self.sandbox_grant = leave.union(&denial.grant_once());
         self.checkpoint_then_run(cx, None);
     }
+}
+
+/// The end of what a command printed, above the question about it.
+fn printed_end(output: &ToolOutput) -> String {
+    let Some(Display::Terminal { text, .. }) = &output.display else { return String::new() };
+    let lines: Vec<&str> = text::tail(text, SHOWN).trim().lines().collect();
+    let end = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
+    if end.is_empty() { end } else { format!("```\n{end}\n```\n") }
 }

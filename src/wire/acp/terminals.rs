@@ -10,7 +10,7 @@ use crate::{
     base::{
         ids::{CallId, SessionId},
         path::AbsPath,
-        terminal::{CommandLine, Exit, ObeyedFindings},
+        terminal::{CommandLine, Exit},
     },
     wire::acp::{
         meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
@@ -69,7 +69,7 @@ pub fn read_exit(result: &Value) -> Option<Exit> {
 
 fn exit(status: TerminalExitStatus) -> Exit {
     let code = status.exit_code.and_then(|it| i32::try_from(it).ok());
-    Exit { code, signal: status.signal, left_running: Vec::new(), findings: ObeyedFindings::default() }
+    Exit { code, signal: status.signal, ..Exit::default() }
 }
 
 /// A terminal inside a tool call.
@@ -105,7 +105,7 @@ mod tests {
     use crate::base::{
         ids::SessionId,
         path::AbsPath,
-        terminal::{CommandLine, Exit, ObeyedFindings},
+        terminal::{CommandLine, Exit},
     };
 
     #[test]
@@ -127,12 +127,7 @@ mod tests {
     fn answers_are_read_or_refused() {
         assert_eq!(read_created(&json!({ "terminalId": "t" })).as_deref(), Some("t"));
         assert_eq!(read_created(&json!({ "id": "t" })), None);
-        let exit = |code, signal: Option<&str>| Exit {
-            code,
-            signal: signal.map(str::to_owned),
-            left_running: Vec::new(),
-            findings: ObeyedFindings::default(),
-        };
+        let exit = |code, signal: Option<&str>| Exit { code, signal: signal.map(str::to_owned), ..Exit::default() };
         assert_eq!(read_exit(&json!({ "exitCode": 3 })), Some(exit(Some(3), None)));
         assert_eq!(read_exit(&json!({ "signal": "SIGTERM" })), Some(exit(None, Some("SIGTERM"))));
         assert_eq!(read_exit(&json!({})), Some(exit(None, None)));

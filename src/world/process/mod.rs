@@ -10,6 +10,7 @@ pub mod heap;
 pub mod outside;
 mod pipes;
 pub mod reach;
+pub mod record;
 pub mod sandbox;
 pub mod server_process;
 pub mod surroundings;
@@ -48,6 +49,7 @@ pub use file_limit::raise_file_limit;
 pub use foreground::ForegroundEnd;
 pub use groups::Groups;
 pub use pipes::{PipedProcess, ProcessGuard};
+use record::SandboxRecord;
 use sandbox::{AfterSpawn, Placeholders, Quarantine};
 pub use terminal::OwnTerminal;
 pub use typed_terminal::TerminalKeys;
@@ -115,6 +117,7 @@ pub struct Child {
     decoder: Utf8Decoder,
     state: State,
     quarantine: Arc<Quarantine>,
+    record: Option<Arc<SandboxRecord>>,
 }
 
 impl Spawn<'_> {
@@ -146,11 +149,12 @@ impl Spawn<'_> {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
         };
-        let quarantine = placeholders.quarantine();
+        let (quarantine, record) = (placeholders.quarantine(), placeholders.record());
         groups.add(pid, mark, placeholders);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
-        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Utf8Decoder::default(), state, quarantine })
+        let (pipe, decoder) = (Some(pipe), Utf8Decoder::default());
+        Ok(Child { child, pid, groups, pipe, buffer, decoder, state, quarantine, record })
     }
 
     fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, AfterSpawn<'_>)> {
@@ -166,17 +170,17 @@ impl Spawn<'_> {
 
     /// All but the three streams.
     fn bare_command(&self, mark: &str) -> io::Result<(Command, AfterSpawn<'_>)> {
-        let (mut res, rest, life): (_, AfterSpawn<'_>, _) = match self.confined {
+        let (mut res, rest, passed): (_, AfterSpawn<'_>, _) = match self.confined {
             None => {
                 let mut res = Command::new(self.program);
                 res.args(self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
-                (res, Box::new(|| Ok(Placeholders::default())), None)
+                (res, Box::new(|| Ok(Placeholders::default())), Vec::new())
             }
             Some(it) => {
                 let door = sandbox::prepare_start(it, self)?;
                 let mut res = Command::new(door.program);
                 res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
-                (res, door.rest, door.life)
+                (res, door.rest, door.passed)
             }
         };
         res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark).env_remove(surroundings::VARIABLE);
@@ -185,7 +189,7 @@ impl Spawn<'_> {
         }
         let stdin = self.stdin;
         // SAFETY: runs between fork and exec; `prepare_child` makes system calls only and touches no memory of ours.
-        unsafe { res.pre_exec(move || prepare_child(life.as_ref(), stdin)) };
+        unsafe { res.pre_exec(move || prepare_child(&passed, stdin)) };
         Ok((res, rest))
     }
 }
@@ -276,7 +280,14 @@ impl Child {
         self.state = State::Over;
         let signal = status.and_then(|it| it.signal()).map(signal_name);
         let findings = ObeyedFindings { ended_leftovers: ended, ..self.quarantine.findings() };
-        CommandEvent::Exited(Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings })
+        let refusals = self.record.as_ref().and_then(|it| it.read());
+        CommandEvent::Exited(Exit {
+            code: status.and_then(|it| it.code()),
+            signal,
+            left_running: left,
+            findings,
+            refusals,
+        })
     }
 }
 
@@ -304,7 +315,7 @@ fn spawn_child(mut command: Command, rest: AfterSpawn<'_>) -> io::Result<(tokio:
 }
 
 /// What the new process does before it becomes the program. Only async-signal-safe calls here.
-fn prepare_child(life: Option<&OwnedFd>, stdin: Stdin) -> io::Result<()> {
+fn prepare_child(passed: &[OwnedFd], stdin: Stdin) -> io::Result<()> {
     // Ours close by themselves, but not those that castor was started with: an editor's sockets and locks.
     #[cfg(target_os = "linux")]
     // SAFETY: marks descriptors, by number; an old kernel knows no such call and does nothing.
@@ -312,7 +323,7 @@ fn prepare_child(life: Option<&OwnedFd>, stdin: Stdin) -> io::Result<()> {
         use nix::libc::{CLOSE_RANGE_CLOEXEC, SYS_close_range, c_uint, syscall};
         _ = syscall(SYS_close_range, 3 as c_uint, c_uint::MAX, CLOSE_RANGE_CLOEXEC);
     }
-    if let Some(it) = life {
+    for it in passed {
         fcntl(it, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
     // What castor ignores is inherited; programs expect the default.

@@ -4,7 +4,9 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Groups, ObeyedFindings, Spawn, sandbox::Quarantine, signal_name, spawn_child};
+use super::{
+    Exit, Groups, ObeyedFindings, Spawn, record::SandboxRecord, sandbox::Quarantine, signal_name, spawn_child,
+};
 
 /// A process that we started, and its streams.
 pub struct PipedProcess {
@@ -21,6 +23,7 @@ pub struct ProcessGuard {
     groups: Groups,
     over: bool,
     quarantine: Arc<Quarantine>,
+    record: Option<Arc<SandboxRecord>>,
 }
 
 /// Whose findings these are, in the log.
@@ -41,9 +44,9 @@ impl Spawn<'_> {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it could be spoken to"));
         };
-        let quarantine = placeholders.quarantine();
+        let (quarantine, record) = (placeholders.quarantine(), placeholders.record());
         groups.add(pid, mark, placeholders);
-        let life = ProcessGuard { child, pid, groups: groups.clone(), over: false, quarantine };
+        let life = ProcessGuard { child, pid, groups: groups.clone(), over: false, quarantine, record };
         Ok(PipedProcess { life, stdin, stdout, stderr })
     }
 }
@@ -57,7 +60,8 @@ impl ProcessGuard {
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
         let findings = log_findings(self.quarantine.findings());
-        Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings }
+        let refusals = self.record.as_ref().and_then(|it| it.read());
+        Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings, refusals }
     }
 
     /// Ends it with all its children, and waits until the last is gone. Its exit, unless that was waited for before.

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::io::AsyncWriteExt;
 
-use super::{Child, CommandEvent, Exit, Groups, ObeyedFindings, Spawn, Stdin};
+use super::{Child, CommandEvent, Exit, Groups, Spawn, Stdin};
 use crate::base::path::AbsPath;
 
 /// Far more than anything here takes on a slow machine.
@@ -74,22 +74,14 @@ async fn both_streams_in_order_and_the_code() {
     let mut child = shell(&Groups::default(), "echo one; echo two >&2; printf 'thr\\303'; printf '\\261e'; exit 3");
     let (text, exit) = run(&mut child).await;
     assert_eq!(text, "one\ntwo\nthrñe");
-    assert_eq!(exit, Exit { code: Some(3), signal: None, left_running: vec![], findings: ObeyedFindings::default() });
+    assert_eq!(exit, Exit { code: Some(3), ..Exit::default() });
     assert_eq!(in_time(child.next()).await, CommandEvent::Closed);
 }
 
 #[tokio::test]
 async fn ended_by_a_signal() {
     let (_, exit) = run(&mut shell(&Groups::default(), "kill -9 $$")).await;
-    assert_eq!(
-        exit,
-        Exit {
-            code: None,
-            signal: Some("SIGKILL".to_owned()),
-            left_running: vec![],
-            findings: ObeyedFindings::default()
-        }
-    );
+    assert_eq!(exit, Exit { signal: Some("SIGKILL".to_owned()), ..Exit::default() });
 }
 
 /// Castor outlives its own limits; what it starts has the system's usual ways.
@@ -315,7 +307,7 @@ async fn a_terminal_of_its_own_to_print_to() {
                   (: </dev/tty) 2>/dev/null || echo nobody to ask; echo last >&2; exit 3";
     let (text, exit) = run(&mut in_pty(&Groups::default(), script)).await;
     assert_eq!(text, "out\r\nno in\r\n40 120\r\nnobody to ask\r\nlast\r\n");
-    assert_eq!(exit, Exit { code: Some(3), signal: None, left_running: vec![], findings: ObeyedFindings::default() });
+    assert_eq!(exit, Exit { code: Some(3), ..Exit::default() });
 }
 
 #[tokio::test]

@@ -100,6 +100,8 @@ struct SandboxOutput<'a> {
     lacks: Option<&'a str>,
     /// What is not held in so large a folder.
     unseen: Option<&'a str>,
+    /// Why it is guessed what the sandbox denied; null where the system tells.
+    guesses: Option<&'a str>,
     /// What an administrator can do so that more is held, in lines.
     advice: &'a [String],
 }
@@ -158,6 +160,7 @@ impl Report {
                 has: self.sandbox.has,
                 lacks: self.sandbox.lacks,
                 unseen: self.sandbox.unseen.as_deref(),
+                guesses: self.sandbox.guesses,
                 advice: &self.sandbox.advice,
             },
             mcp_servers: &self.servers,

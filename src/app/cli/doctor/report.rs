@@ -154,6 +154,8 @@ pub(super) struct Sandbox {
     pub lacks: Option<&'static str>,
     /// What is not held in so large a folder.
     pub unseen: Option<String>,
+    /// Why it is guessed what the sandbox denied.
+    pub guesses: Option<&'static str>,
     /// What an administrator can do so that more is held, in lines.
     pub advice: Vec<String>,
 }
@@ -209,9 +211,6 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let missing = model_probe::missing_access(&ground.env, &merged);
     let reach =
         if missing.is_none() { model_probe::probe_model(env, &ground.env, &merged) } else { ProbeResult::NotProbed };
-    let ((has, lacks), hold) = (sandbox::state(), confinement::sandbox_state(&ground, &merged));
-    // Where nothing is confined nobody looks.
-    let unseen = hold.available.then(|| sandbox::unprotected_note(cwd.as_path())).flatten();
     let mut report = Report {
         program: program.display().to_string(),
         preparations: tried,
@@ -225,7 +224,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         model: Model { name: merged.model_name.clone(), missing, reach, known: KnownModel::of(&ground) },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(server).collect(),
-        sandbox: Sandbox { hold, has, lacks, unseen, advice: sandbox::advice(program) },
+        sandbox: Sandbox::of_system(confinement::sandbox_state(&ground, &merged), cwd, program),
         folder: FolderReport { path: cwd.clone(), trust: trust_words(&ground, user_home.as_ref()) },
         history: past,
         todo: Vec::new(),
@@ -328,6 +327,13 @@ fn last_request(store: &SessionStore) -> Option<String> {
 }
 
 impl Sandbox {
+    fn of_system(hold: SandboxState, cwd: &AbsPath, program: &Path) -> Self {
+        let ((has, lacks), guesses) = (sandbox::state(), sandbox::record_note());
+        // Where nothing is confined nobody looks.
+        let unseen = hold.available.then(|| sandbox::unprotected_note(cwd.as_path())).flatten();
+        Self { hold, has, lacks, unseen, guesses, advice: sandbox::advice(program) }
+    }
+
     /// What was asked for by name, and cannot be had: commands fail.
     fn problem(&self) -> Option<String> {
         let SandboxState { level, available, .. } = self.hold;

@@ -44,6 +44,7 @@ impl Report {
             "Sandbox of commands",
             std::iter::once(self.sandbox.in_words())
                 .chain(self.sandbox.unseen.clone())
+                .chain(self.sandbox.guesses.map(str::to_owned))
                 .chain(self.sandbox.advice.iter().cloned()),
         );
         section(&mut out, "Left by castors that were killed, and removed", self.preparations.left.iter().cloned());

@@ -405,7 +405,7 @@ mod tests {
         base::{
             ids::{EffectId, SessionId},
             path::AbsPath,
-            terminal::{CommandEvent, CommandLine, Exit, ObeyedFindings, RunningCommand, Terminal},
+            terminal::{CommandEvent, CommandLine, Exit, RunningCommand, Terminal},
         },
         wire::jsonrpc::message::RpcError,
     };
@@ -475,7 +475,7 @@ mod tests {
         };
         let command = async { [running.next().await, running.next().await, running.next().await] };
         let (happened, ()) = in_time(async { tokio::join!(command, editor) }).await;
-        let exit = Exit { code: Some(4), signal: None, left_running: Vec::new(), findings: ObeyedFindings::default() };
+        let exit = Exit { code: Some(4), ..Exit::default() };
         assert_eq!(
             happened,
             [CommandEvent::OutputPending, CommandEvent::Output("ab".to_owned()), CommandEvent::Exited(exit)]

@@ -1,4 +1,5 @@
-//! Sandbox denial detection: guesses from exit code and output whether a command failed at the sandbox.
+//! Sandbox denials: what a command was kept from, by the sandbox's record; where there is none, a guess from exit code and
+//! output.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use crate::{
     base::{
         guarded_names::TOOL_FOLDERS,
         path::AbsPath,
-        sandbox::{Confinement, Denial},
+        sandbox::{Confinement, Denial, Refusal, Refused},
     },
     world::disk,
 };
@@ -15,72 +16,60 @@ use crate::{
 const LINES: usize = 200;
 
 /// In lower case, as all phrases here.
-const NO_NETWORK: &[&str] = &[
-    "could not resolve",
-    "couldn't resolve host",
-    "unable to resolve host",
-    "temporary failure in name resolution",
-    "temporary failure resolving",
-    "name or service not known",
-    "failed to lookup address",
-    "getaddrinfo failed",
-    "could not translate host name",
-    "network is unreachable",
-    "network unreachable",
-    "enetunreach",
-    "enotfound",
-    "eai_again",
-    "dns error",
-    "no such host",
-    "unknown host",
-    "unknownhostexception",
-    "dial tcp: lookup ",
-    "no route to host",
-    // pip's of an index that it did not reach, where it does not try again.
-    "(from versions: none)",
-];
+const PHRASES: &str = include_str!("denial/phrases.txt");
+const NO_NETWORK: &str = "network: ";
+const REFUSED: &str = "refused: ";
+const SOCKETS: &str = "socket: ";
+const NO_CREDENTIAL: &str = "credential ";
 /// Only of other machines: a server of its own that was never started is a failure like any other.
 const NOT_CONNECTED: &[&str] = &["could not connect to server", "couldn't connect to server", "failed to connect to "];
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.", "::1"];
-/// What is said where a credential is missing, and which it is, below the home folder.
-const NO_CREDENTIAL: &[(&str, &str)] = &[
-    ("permission denied (publickey", ".ssh"),
-    ("host key verification failed", ".ssh"),
-    ("no ssh keys", ".ssh"),
-    ("could not read username for 'https://", ".git-credentials"),
-    ("gh auth login", ".config/gh"),
-    ("unable to locate credentials", ".aws"),
-    ("could not find default credentials", ".config/gcloud"),
-    ("you do not currently have an active account selected", ".config/gcloud"),
-    ("invalid configuration: no configuration has been provided", ".kube"),
-    ("no basic auth credentials", ".docker/config.json"),
-    ("eneedauth", ".npmrc"),
-    ("no token found, please run `cargo login`", ".cargo/credentials.toml"),
-    ("az login", ".azure"),
-];
-const REFUSED: &[&str] = &[
-    "read-only file system",
-    "erofs",
-    "operation not permitted",
-    "eperm",
-    "device or resource busy",
-    "permission denied",
-    "eacces",
-];
 /// A hidden path is named by no program.
 const MISSING: &[&str] = &["no such file or directory", "enoent", "not a directory", "enotdir"];
 /// Such a refusal may be the user's own rights: without a path in what is read-only here it says nothing.
 const OF_RIGHTS: &[&str] = &["permission denied", "eacces"];
-const SOCKETS: &[&str] = &[
-    "cannot connect to the docker daemon",
-    "failed to connect to the docker api",
-    "permission denied while trying to connect to the docker",
-    "unable to connect to podman",
-    "cannot connect to podman",
-    "gpg failed to sign",
-];
 /// Programs that often run quietly, with the exit code of a failed connection.
 const SILENT: &[(&str, i32)] = &[("curl", 6), ("wget", 4)];
+
+/// What the sandbox's record says that a command was denied, where that did harm. `output`: of what lies in no folder that can
+/// be opened, the gravest question is only asked where the command speaks of it.
+pub fn recorded_denial(it: &Confinement, refusals: &[Refusal], output: &str) -> Option<Denial> {
+    let failed = || refusals.iter().rev().filter(|it| it.failed).map(|it| &it.what);
+    if !it.network && failed().any(Refused::is_far) {
+        return Some(Denial::Network);
+    }
+    let is_told = |path: &AbsPath| {
+        let (low, name) = (output.to_lowercase(), path.as_path().file_name().unwrap_or_default().to_string_lossy());
+        output.contains(&*name) || phrases(REFUSED).any(|it| low.contains(it))
+    };
+    let denial = |what: &Refused| match what {
+        Refused::Write(path) => denied_write(it, path),
+        _ => None,
+    };
+    let is_asked = |it: &Denial| !matches!(it, Denial::Unopenable { path } if !is_told(path));
+    let (grave, open): (Vec<Denial>, Vec<Denial>) =
+        failed().filter_map(denial).filter(is_asked).partition(|it| matches!(it, Denial::Unopenable { .. }));
+    join_writes(it, open.into_iter().chain(grave))
+}
+
+/// What the record says, and what it cannot say: of sockets, credentials and what a command does not see.
+pub fn find_denial(
+    it: &Confinement,
+    cwd: &AbsPath,
+    command: &str,
+    end: (Option<i32>, Option<&[Refusal]>),
+    output: &str,
+) -> Option<Denial> {
+    let (code, Some(refusals)) = end else { return recognise_denial(it, cwd, command, end.0, output) };
+    let unseen = || {
+        let lines = low_lines(output);
+        let hidden = || lines.iter().find_map(|(line, low)| hidden_path(it, cwd, command, line, low));
+        unrecorded_denial(it, &lines).or_else(hidden).filter(|_| code != Some(0))
+    };
+    // What only looks, and ended well, saw what it wanted to see.
+    let is_asked = |it: &Denial| code != Some(0) || *it != Denial::Looks;
+    recorded_denial(it, refusals, output).filter(is_asked).or_else(unseen)
+}
 
 /// What a command was most likely denied; `None`: it failed by itself. `code`: its exit code.
 pub fn recognise_denial(
@@ -90,30 +79,44 @@ pub fn recognise_denial(
     code: Option<i32>,
     output: &str,
 ) -> Option<Denial> {
-    let lines: Vec<(&str, String)> = output.lines().rev().take(LINES).map(|it| (it, it.to_lowercase())).collect();
-    let says = |phrases: &[&str]| lines.iter().any(|(_, low)| phrases.iter().any(|it| low.contains(it)));
-    if says(SOCKETS) {
-        return Some(Denial::Other);
-    }
-    if let Some(path) = lines.iter().find_map(|(_, low)| missing_credential(it, low)) {
-        return Some(Denial::Credential { path });
+    let lines = low_lines(output);
+    if let Some(it) = unrecorded_denial(it, &lines) {
+        return Some(it);
     }
     let kept_from = |(line, low): &(&str, String)| {
         refused_path(it, cwd, line, low).or_else(|| hidden_path(it, cwd, command, line, low))
     };
     if let Some(first) = lines.iter().find_map(kept_from) {
-        let Denial::Write { folder } = first else { return Some(first) };
-        let others = lines.iter().filter_map(|(line, low)| match refused_path(it, cwd, line, low)? {
-            Denial::Write { folder } => Some(folder),
-            _ => None,
-        });
-        return Some(Denial::Write { folder: others.fold(folder, |all, more| join_folders(it, &all, &more)) });
+        let others = lines.iter().filter_map(|(line, low)| refused_path(it, cwd, line, low));
+        return join_writes(it, std::iter::once(first).chain(others));
     }
     let is_silent = |(program, end): &(&str, i32)| code == Some(*end) && words(command).any(|it| it == *program);
     let far =
         |low: &str| NOT_CONNECTED.iter().any(|it| low.contains(it)) && !LOOPBACK.iter().any(|it| low.contains(it));
-    let unreached = says(NO_NETWORK) || SILENT.iter().any(is_silent) || lines.iter().any(|(_, low)| far(low));
+    let unreached = says(&lines, NO_NETWORK) || SILENT.iter().any(is_silent) || lines.iter().any(|(_, low)| far(low));
     (!it.network && unreached).then_some(Denial::Network)
+}
+
+/// The last lines first, and each in lower case as well.
+fn low_lines(output: &str) -> Vec<(&str, String)> {
+    output.lines().rev().take(LINES).map(|it| (it, it.to_lowercase())).collect()
+}
+
+/// What means `kind`.
+fn phrases(kind: &str) -> impl Iterator<Item = &'static str> {
+    PHRASES.lines().filter_map(move |it| it.strip_prefix(kind))
+}
+
+fn says(lines: &[(&str, String)], kind: &str) -> bool {
+    lines.iter().any(|(_, low)| phrases(kind).any(|it| low.contains(it)))
+}
+
+/// Sockets of other programs and credentials: no record tells of them.
+fn unrecorded_denial(it: &Confinement, lines: &[(&str, String)]) -> Option<Denial> {
+    if says(lines, SOCKETS) {
+        return Some(Denial::Other);
+    }
+    lines.iter().find_map(|(_, low)| missing_credential(it, low)).map(|path| Denial::Credential { path })
 }
 
 fn words(command: &str) -> impl Iterator<Item = &str> {
@@ -122,9 +125,10 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 
 /// The credential that a line misses, where there is one, and it is masked.
 fn missing_credential(it: &Confinement, low: &str) -> Option<AbsPath> {
-    let (_, name) = NO_CREDENTIAL.iter().find(|(phrase, _)| low.contains(phrase))?;
+    let mut known = phrases(NO_CREDENTIAL).filter_map(|it| it.split_once(": "));
+    let (name, _) = known.find(|(_, phrase)| low.contains(phrase))?;
     let home = it.home.as_ref()?;
-    let path = home.join(*name);
+    let path = home.join(name);
     let is_there = path.as_path().symlink_metadata().is_ok();
     let masked = disk::real_path(&path).is_ok_and(|path| it.masked.contains(&path) && it.masks_secret(&path));
     (is_there && masked).then_some(path)
@@ -132,28 +136,47 @@ fn missing_credential(it: &Confinement, low: &str) -> Option<AbsPath> {
 
 /// What a line says was refused for its place.
 fn refused_path(it: &Confinement, cwd: &AbsPath, line: &str, low: &str) -> Option<Denial> {
-    let phrase = REFUSED.iter().find(|it| low.contains(**it))?;
+    let phrase = phrases(REFUSED).find(|it| low.contains(it))?;
     let Some(path) = path_in_line(line, low, phrase).map(|it| cwd.join(it)) else {
-        return (!OF_RIGHTS.contains(phrase)).then_some(Denial::Other);
+        return (!OF_RIGHTS.contains(&phrase)).then_some(Denial::Other);
     };
     // Nothing there is for anybody, and its names may be other ones to the command.
     if ["/dev", "/proc", "/sys"].iter().any(|it| path.as_path().starts_with(it)) {
         return None;
     }
     let real = disk::real_path(&path).unwrap_or(path);
-    // Where it may write, it was not the sandbox that said no; nor where the user could not either.
-    if it.allows_write(&real) || !is_users(real.as_path(), phrase) {
+    // Nor was it the sandbox where the user could not write either.
+    denied_write(it, &real).filter(|_| is_users(real.as_path(), phrase))
+}
+
+/// What is denied where a real path is not written. Where it may be, it was not the sandbox that said no.
+fn denied_write(it: &Confinement, real: &AbsPath) -> Option<Denial> {
+    if it.allows_write(real) {
         return None;
     }
-    Some(match it.config_root(&real) {
+    Some(match it.config_root(real) {
         _ if it.grant.read_only && it.roots.iter().any(|root| real.is_within(root)) => Denial::Looks,
         Some(path) => Denial::Config { path },
-        None if it.lacks_checkpoint(&real) => match it.git_dirs.iter().find(|git| real.is_within(git)) {
+        None if it.lacks_checkpoint(real) => match it.git_dirs.iter().find(|git| real.is_within(git)) {
             Some(git) => Denial::Write { folder: git.clone() },
-            None => Denial::NotKept { path: real },
+            None => Denial::NotKept { path: real.clone() },
         },
-        None => grantable_folder(it, &real).map_or(Denial::Other, |folder| Denial::Write { folder }),
+        None => match grantable_folder(it, real) {
+            Some(folder) => Denial::Write { folder },
+            None => Denial::Unopenable { path: real.clone() },
+        },
     })
+}
+
+/// The first of several, with all folders that can be asked about together with it.
+fn join_writes(it: &Confinement, mut all: impl Iterator<Item = Denial>) -> Option<Denial> {
+    let first = all.next()?;
+    let Denial::Write { folder } = first else { return Some(first) };
+    let others = all.filter_map(|it| match it {
+        Denial::Write { folder } => Some(folder),
+        _ => None,
+    });
+    Some(Denial::Write { folder: others.fold(folder, |all, more| join_folders(it, &all, &more)) })
 }
 
 /// What a line says is not there, or else what a word of the command names: below a home of which nothing but tools is seen,
@@ -174,7 +197,10 @@ fn hidden_path(it: &Confinement, cwd: &AbsPath, command: &str, line: &str, low: 
         let is_there = home.join(top).as_path().symlink_metadata().is_ok();
         let is_hidden =
             is_there && !it.allows_write(&path) && !it.is_never_written(&path) && !seen.any(|it| path.is_within(&it));
-        is_hidden.then(|| grantable_folder(it, &path).map_or(Denial::Other, |folder| Denial::Hidden { folder }))
+        is_hidden.then(|| match grantable_folder(it, &path) {
+            Some(folder) => Denial::Hidden { folder },
+            None => Denial::Unopenable { path },
+        })
     })
 }
 

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use init::InitMode;
 
 use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
+use crate::world::process::record::{self, Installer};
 
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
@@ -41,6 +42,8 @@ const SHORT: i32 = 75;
 pub(super) enum HelperTask {
     /// Only tries namespaces, and says by its exit code whether they can be had.
     Try(Namespaces),
+    /// Says by its exit code whether a sandbox can be recorded.
+    TryRecord,
     /// Does nothing: the command of a trial.
     Nothing,
     /// Becomes the command that follows.
@@ -54,6 +57,8 @@ pub(super) enum HelperTask {
 pub(super) struct Start {
     /// The number of the descriptor that brings the plan, and closes when castor lets go.
     pub life: RawFd,
+    /// The number of the descriptor that takes the record.
+    pub record: Option<RawFd>,
     pub network: bool,
     pub namespaces: Namespaces,
     /// The command has the user's terminal.
@@ -121,18 +126,25 @@ pub(super) fn namespaces() -> Namespaces {
     FOUND.get_or_init(find_namespaces).clone().or_else(find_namespaces).unwrap_or(Namespaces::None)
 }
 
+/// Whether the system tells what a sandbox refused.
+pub(super) fn can_record() -> bool {
+    namespaces() != Namespaces::None && works(&HelperTask::TryRecord) == Some(true)
+}
+
+/// `None`: there was nothing left to find it out with.
+fn works(task: &HelperTask) -> Option<bool> {
+    let mut trial = Command::new("/proc/self/exe");
+    trial.args([HELPER_ARG, &task.to_string()]).env_clear();
+    trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match trial.status().ok()?.code()? {
+        SHORT => None,
+        code => Some(code == 0),
+    }
+}
+
 fn find_namespaces() -> Option<Namespaces> {
-    let can = |it: &Namespaces| {
-        let mut trial = Command::new("/proc/self/exe");
-        trial.args([HELPER_ARG, &HelperTask::Try(it.clone()).to_string()]).env_clear();
-        trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        match trial.status().ok()?.code()? {
-            SHORT => None,
-            code => Some(code == 0),
-        }
-    };
     for it in std::iter::once(Namespaces::Helper).chain(bubblewrap::places().map(Namespaces::Bubblewrap)) {
-        if can(&it)? {
+        if works(&HelperTask::Try(it.clone()))? {
             return Some(it);
         }
     }
@@ -156,6 +168,10 @@ fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupEr
         HelperTask::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
         HelperTask::Try(Namespaces::Helper) => try_own(),
         HelperTask::Try(Namespaces::None) => Err(broken("nothing to try")),
+        HelperTask::TryRecord => {
+            nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
+            std::process::exit(if record::can_install() { 0 } else { HELPER_FAILED })
+        }
         HelperTask::Nothing => std::process::exit(0),
         HelperTask::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
         HelperTask::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
@@ -164,50 +180,58 @@ fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupEr
 
 /// With what castor left open for it.
 fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupError> {
-    if start.life <= 2 {
-        return Err(broken("nobody to live for"));
-    }
-    // SAFETY: castor left it open for this process, and nobody else here knows of it.
-    let life = unsafe { OwnedFd::from_raw_fd(start.life) };
-    nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(failed("life"))?;
-    let life = PipeReader::from(life);
+    let life = PipeReader::from(own(start.life)?);
+    let record = start.record.map(own).transpose()?;
     if let Namespaces::Bubblewrap(it) = &start.namespaces {
         // Not before it: what it may, it may by its file.
-        return bubblewrap::start(it, life, command);
+        return bubblewrap::start(it, life, record, command);
     }
     nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
     // What takes long and needs no plan is done while castor still looks at the folders.
-    let own = start.namespaces == Namespaces::Helper;
-    if own {
+    let own_numbers = start.namespaces == Namespaces::Helper;
+    if own_numbers {
         mounts::isolate(start.network)?;
     }
     let arrange = |life: &mut PipeReader| {
         let plan = SandboxPlan::receive(life).map_err(failed("no plan"))?;
-        if own {
+        if own_numbers {
             mounts::arrange(&plan)?;
         }
         Ok(plan)
     };
-    let mode = InitMode { own_numbers: own, in_front: start.in_front };
-    init::start(life, mode, arrange, |plan| become_it(&plan, command))
+    let mode = InitMode { own_numbers, in_front: start.in_front, record };
+    init::start(life, mode, arrange, |plan, installer| become_it(&plan, installer, command))
+}
+
+/// A descriptor that castor left open for this process.
+fn own(number: RawFd) -> Result<OwnedFd, SetupError> {
+    if number <= 2 {
+        return Err(broken("nobody to live for"));
+    }
+    // SAFETY: nobody else here knows of it.
+    let res = unsafe { OwnedFd::from_raw_fd(number) };
+    nix::fcntl::fcntl(&res, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(failed("descriptors"))?;
+    Ok(res)
 }
 
 /// Returns only where the command cannot be had.
-fn become_it(plan: &SandboxPlan, command: &[OsString]) -> SetupError {
+fn become_it(plan: &SandboxPlan, installer: Option<Installer>, command: &[OsString]) -> SetupError {
     let Some((program, args)) = command.split_first() else { return broken("no program") };
-    match confine(plan) {
+    match confine(plan, installer) {
         Ok(()) => failed(program.to_string_lossy())(Command::new(program).args(args).exec()),
         Err(it) => it,
     }
 }
 
 /// Restricts the process that becomes the command.
-fn confine(plan: &SandboxPlan) -> Result<(), SetupError> {
+fn confine(plan: &SandboxPlan, installer: Option<Installer>) -> Result<(), SetupError> {
     mounts::drop_capabilities();
     rules::restrict(plan)?;
     calls::restrict(plan)?;
     // The folder that it was started in is the one beneath the new mounts.
-    std::env::set_current_dir(&plan.cwd).map_err(failed(plan.cwd.display()))
+    std::env::set_current_dir(&plan.cwd).map_err(failed(plan.cwd.display()))?;
+    // Last: nothing that is done here is of interest.
+    installer.map_or(Ok(()), |it| it.install(!plan.network)).map_err(failed("record"))
 }
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.

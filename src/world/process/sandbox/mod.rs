@@ -41,7 +41,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Spawn, Stdin};
+use super::{Spawn, Stdin, record::SandboxRecord};
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub(super) use environment::scrubbed;
@@ -112,8 +112,8 @@ struct PlanNotes {
 pub(super) struct ConfinedStart<'c> {
     pub program: OsString,
     pub args: Vec<OsString>,
-    /// Open in the new process, under the same number.
-    pub life: Option<OwnedFd>,
+    /// Open in the new process, under the same numbers.
+    pub passed: Vec<OwnedFd>,
     pub rest: AfterSpawn<'c>,
 }
 
@@ -164,6 +164,18 @@ pub fn unprotected_note(root: &Path) -> Option<String> {
     nested_config::unscanned_note(root)
 }
 
+/// Whether castor guesses what a sandbox denied, in words.
+pub fn record_note() -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    if !is_available() || helper::can_record() {
+        return None;
+    }
+    Some(GUESSED)
+}
+
+const GUESSED: &str = "castor guesses from the output of commands what the sandbox denied them, because this system does not \
+    tell (no namespaces, no seccomp notification, or another program gets it already)";
+
 /// What an administrator can do, so that castor makes namespaces itself, in lines. `program`: this binary.
 pub fn advice(program: &Path) -> Vec<String> {
     #[cfg(target_os = "linux")]
@@ -212,14 +224,24 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     use std::os::fd::AsRawFd;
     let by = helper::namespaces();
     let below = by.max_below();
+    // Of a server or a program in front nobody asks afterwards.
+    let is_recorded = below.is_some() && !around.in_front && !it.grant.is_mcp_server;
+    let (record, taker) = is_recorded.then(|| SandboxRecord::new().ok()).flatten().unzip();
     let (life, mut writer) = io::pipe()?;
     let (online, writing) = (online::Online::of(it), writers::Writing::of(it));
-    let start = Start { life: life.as_raw_fd(), network: it.network, namespaces: by, in_front: around.in_front };
+    let start = Start {
+        life: life.as_raw_fd(),
+        record: taker.as_ref().map(AsRawFd::as_raw_fd),
+        network: it.network,
+        namespaces: by,
+        in_front: around.in_front,
+    };
     let task = HelperTask::Start(start).to_string();
     let args = [HELPER_ARG, &task, around.program].iter().chain(around.args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guarded_paths::plan(it, around, below)?;
         (standing.online, standing.writing) = (online, Some(writing));
+        standing.record = record.map(Arc::new);
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
@@ -229,7 +251,8 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
         Ok(standing)
     };
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
-    Ok(ConfinedStart { program: "/proc/self/exe".into(), args, life: Some(life.into()), rest: Box::new(rest) })
+    let passed = std::iter::once(life.into()).chain(taker.map(OwnedFd::from)).collect();
+    Ok(ConfinedStart { program: "/proc/self/exe".into(), args, passed, rest: Box::new(rest) })
 }
 
 /// Where Linux has it.
@@ -247,6 +270,13 @@ impl SandboxPlan {
     /// Whether no socket of other programs is seen but those that were given.
     fn hides_sockets(&self) -> bool {
         self.namespaces && self.views.iter().any(|it| it.place == Path::new(views::SOCKETS) && it.shows.is_some())
+    }
+
+    /// Folders that are written, but in which no name comes or goes: of what lies in them Landlock knows only by name.
+    fn closed_folders(&self) -> Vec<PathBuf> {
+        let is_written = |it: &Path| self.writable.iter().any(|root| it.starts_with(root));
+        let held = self.protected.iter().chain(&self.links).filter(|_| !self.links.is_empty());
+        held.flat_map(|it| it.ancestors().skip(1)).filter(|it| is_written(it)).map(Path::to_owned).collect()
     }
 
     /// What is mounted in places that are written, and whether it is read-only. What is above comes first.
@@ -278,7 +308,12 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
         let (plan, standing) = guarded_paths::plan(it, around, None)?;
         let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, around.program].iter().chain(around.args).map(OsString::from).collect();
-        Ok(ConfinedStart { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(standing)) })
+        Ok(ConfinedStart {
+            program: "/usr/bin/sandbox-exec".into(),
+            args,
+            passed: Vec::new(),
+            rest: Box::new(|| Ok(standing)),
+        })
     }
     #[cfg(not(target_os = "macos"))]
     {

@@ -28,7 +28,7 @@ use super::{
     views,
     writers::Writing,
 };
-use crate::base::sandbox::Placeholder;
+use crate::{base::sandbox::Placeholder, world::process::record::SandboxRecord};
 
 /// Another castor may remove it between making and locking it, but not for ever.
 const TRIES: usize = 1000;
@@ -45,6 +45,7 @@ pub struct Placeholders {
     life: Option<PipeWriter>,
     pub(super) online: Option<Online>,
     pub(super) writing: Option<Writing>,
+    pub(super) record: Option<Arc<SandboxRecord>>,
     quarantine: Arc<Quarantine>,
     heads: Vec<GitHead>,
     tmp: Option<PathBuf>,
@@ -156,6 +157,11 @@ impl Placeholders {
     /// What was there before the command.
     pub fn quarantine(&self) -> Arc<Quarantine> {
         self.quarantine.clone()
+    }
+
+    /// What was refused in the sandbox.
+    pub fn record(&self) -> Option<Arc<SandboxRecord>> {
+        self.record.clone()
     }
 
     /// Ends the processes left in the sandbox, and removes placeholders without another user.

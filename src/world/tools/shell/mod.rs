@@ -2,6 +2,7 @@
 
 mod background;
 mod completion;
+mod denial_history;
 mod live_output;
 mod output;
 mod output_log;
@@ -17,6 +18,7 @@ pub use background::{BackgroundProcess, BackgroundProcesses};
 
 use self::{
     completion::Completion,
+    denial_history::DenialHistory,
     live_output::{LiveOutput, LiveStyle},
     output::Output,
     output_log::{OutputLog, RemainingProcess},
@@ -30,9 +32,10 @@ use super::{
 };
 use crate::{
     base::{
+        content::Part,
         fs::BoxFuture,
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, Denial},
         terminal::{CommandLine, ObeyedFindings, RunningCommand, Terminal},
         tool::{
             BaseHash, Display, Preview, RUN_SHELL_COMMAND, Targets, ToolError, ToolKind, ToolOutput, ToolSpec,
@@ -73,6 +76,9 @@ const NOT_BACKGROUND: &str = "It was not left in the background: the configurati
 const CUT_SHORT: &str = "a command that was cut short";
 const IN_BACKGROUND: &str = "a command in the background";
 
+/// For the model.
+const ASKED_BEFORE: &str = "The user was asked for this before in this session, and is not asked again.";
+
 const NOT_SANDBOXED: &str = "It would run in the editor's terminal, where castor's sandbox does not hold it.";
 
 /// The tool. All commands of the process share one list of groups.
@@ -80,11 +86,12 @@ const NOT_SANDBOXED: &str = "It would run in the editor's terminal, where castor
 pub struct Shell {
     groups: Groups,
     background: BackgroundProcesses,
+    asked: DenialHistory,
 }
 
 impl Shell {
     pub fn new(groups: Groups, background: BackgroundProcesses) -> Self {
-        Self { groups, background }
+        Self { groups, background, asked: DenialHistory::default() }
     }
 
     async fn execute(&self, params: &ShellParams, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
@@ -112,7 +119,17 @@ impl Shell {
         let log = if is_still_running(&ending) { self.leave_in_background(running, left, ctx).await } else { None };
         let note = [note, stayed].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let (command, cwd) = (params.command.clone(), params.real_dir.clone());
-        ReportFacts { ending, pid, text, log, note, confined, command, cwd }.report()
+        let res = ReportFacts { ending, pid, text, log, note, confined, command, cwd }.report();
+        self.ask_once(res, ctx)
+    }
+
+    /// Without a question that the session had before.
+    fn ask_once(&self, mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
+        let is_known = |it: &mut Denial| !self.asked.is_new(&ctx.scratch, it);
+        if output.denial.take_if(is_known).is_some() {
+            output.content.push(Part::text(ASKED_BEFORE));
+        }
+        output
     }
 
     async fn start(
@@ -139,6 +156,7 @@ impl Shell {
         }
         let (groups, env, drawn) = (self.groups.clone(), ctx.env.clone(), *drawn && !params.background);
         let confined = ctx.confined.as_deref().map(|it| Arc::new(sandbox::current_confinement(it)));
+        confined.iter().for_each(|it| self.asked.forget_granted(&ctx.scratch, &it.grant));
         let apart = confined.as_ref().and_then(|it| it.grant.isolation_reason.clone()).filter(|it| !it.is_empty());
         let note = [note, apart].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let running = OwnTerminal { groups, env, use_pty: drawn, confined: confined.clone() }.start(line).await?;

@@ -9,16 +9,19 @@ use crate::{
     base::{
         content::Part,
         path::AbsPath,
-        sandbox::{Confinement, Denial},
+        sandbox::{Confinement, Denial, Refusal, Refused},
         terminal::Exit,
         text::{tail, wrap_untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::denial::recognise_denial,
+    world::process::{record, sandbox::denial::find_denial},
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
 const MAX_DISPLAY_BYTES: usize = 100_000;
+
+/// How many refusals that did no harm the model is told of.
+const MAX_REFUSALS: usize = 3;
 
 /// To the model, after a denial: what is left to do.
 const NO_WORKAROUND: &str = "Do not try to get around it.";
@@ -63,32 +66,54 @@ impl ReportFacts {
         if let Some(said) = found.clone() {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
-        let failed = matches!(&self.ending, WatchEnd::Exited(it) if it.code != Some(0));
+        // The record knows of each process of the command; else only the last one's end is known.
+        let is_sure = matches!(&self.ending, WatchEnd::Exited(it) if it.code != Some(0) || it.refusals.is_some());
         let said = self.denial();
+        let passed = self.passing_refusals(said.is_some());
         let (left, parts) = (self.next_step(), self.is_compound());
         let mut res = self.plain_report();
         if let Some(it) = &said {
-            let doubt = if failed { "" } else { EXIT_ZERO_DOUBT };
+            let doubt = if is_sure { "" } else { EXIT_ZERO_DOUBT };
             let parts = if parts { EARLIER_PARTS_RAN } else { "" };
             let words = [it.in_words().as_str(), parts].join(" ");
             res.content.push(Part::text(format!("{doubt}{}\n{NO_WORKAROUND} {left}", words.trim_end())));
         }
+        res.content.extend(passed.map(Part::text));
         // For clients that show no output, such as castor's own.
         let told: Vec<String> = said.iter().map(|it| it.in_words()).chain(found).collect();
         if let (false, Some(data)) = (told.is_empty(), res.data.as_object_mut()) {
             data.insert("sandbox".to_owned(), told.join("\n").into());
         }
         // Nobody is asked about a command that ended well: it is told only.
-        ToolOutput { denial: said.filter(|_| failed), ..res }
+        ToolOutput { denial: said.filter(|_| is_sure), ..res }
     }
 
-    /// What a command, or a part of it, was kept from, as far as it printed that.
+    /// What a command, or a part of it, was kept from, as far as that is known.
     fn denial(&self) -> Option<Denial> {
         let WatchEnd::Exited(exit) = &self.ending else { return None };
-        let found = recognise_denial(self.confined.as_deref()?, &self.cwd, &self.command, exit.code, &self.text)?;
+        let end = (exit.code, exit.refusals.as_deref());
+        let found = find_denial(self.confined.as_deref()?, &self.cwd, &self.command, end, &self.text)?;
+        if exit.refusals.is_some() {
+            return Some(found);
+        }
         let is_elsewhere = matches!(found, Denial::Write { .. } | Denial::Hidden { .. } | Denial::Other);
         let did_no_harm = exit.code == Some(0) && is_elsewhere && !self.hides_exit_codes();
         (!did_no_harm).then_some(found)
+    }
+
+    /// What was refused and led to no failure, or to none that the user can be asked about: for the model.
+    fn passing_refusals(&self, is_asked: bool) -> Option<String> {
+        let WatchEnd::Exited(Exit { refusals: Some(all), .. }) = &self.ending else { return None };
+        let is_told = |it: &&Refusal| match &it.what {
+            // Without a server there it fails everywhere.
+            Refused::Connect(to) if !it.what.is_far() => record::is_served(to.port()),
+            _ => !it.failed || !is_asked,
+        };
+        let told = all.iter().filter(is_told);
+        let words: Vec<String> = told.map(|it| it.what.in_words()).collect();
+        let (first, more) = words.split_at_checked(MAX_REFUSALS).unwrap_or((&words, &[]));
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        (!words.is_empty()).then(|| format!("The sandbox refused in passing: {}{more}.", first.join(", ")))
     }
 
     /// Whether the exit code may be another one's than that of the command that failed. A single command that ended
@@ -267,12 +292,7 @@ mod tests {
     fn words_for_each_ending() {
         let text = |it: &str| format!("<untrusted_context>\n{it}\n</untrusted_context>");
         let exit = |code, signal: Option<&str>, left| {
-            WatchEnd::Exited(Exit {
-                code,
-                signal: signal.map(str::to_owned),
-                left_running: left,
-                findings: ObeyedFindings::default(),
-            })
+            WatchEnd::Exited(Exit { code, signal: signal.map(str::to_owned), left_running: left, ..Exit::default() })
         };
         check(exit(Some(0), None, vec![]), "hi\n", &format!("Output: {}", text("hi")));
         let data = check(exit(Some(3), None, vec![]), "\n", "Output: (empty)\nExit Code: 3");

@@ -54,6 +54,7 @@ impl World {
             Some(Denial::Hidden { folder }) => format!("hidden {}", shown(&folder)),
             Some(Denial::Config { path }) => format!("config {}", shown(&path)),
             Some(Denial::NotKept { path }) => format!("not kept {}", shown(&path)),
+            Some(Denial::Unopenable { path }) => format!("unopenable {}", shown(&path)),
             Some(Denial::Looks) => "looks".to_owned(),
             Some(Denial::Other) => "other".to_owned(),
         }
@@ -85,8 +86,8 @@ fn denials_are_distinguished_from_failures() {
         ("error: could not write config file .git/config: Device or resource busy", "config $W/w/.git/config"),
         ("cp: cannot create regular file '.vscode/a.json': Read-only file system", "config $W/w/.vscode"),
         ("sh: 1: cannot create big/x: Read-only file system", "not kept $W/w/big/x"),
-        ("touch: cannot touch '$W/home/notes': Read-only file system", "other"),
-        ("touch: cannot touch '$W/home/.ssh/x': Read-only file system", "other"),
+        ("touch: cannot touch '$W/home/notes': Read-only file system", "unopenable $W/home/notes"),
+        ("touch: cannot touch '$W/home/.ssh/x': Read-only file system", "unopenable $W/home/.ssh/x"),
         ("kill: (1) - Operation not permitted", "other"),
         ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "other"),
         ("error: gpg failed to sign the data", "other"),

@@ -46,6 +46,7 @@ struct PassedDescriptors {
     plan: SandboxPlan,
     places: Vec<FormerMount>,
     life: RawFd,
+    record: Option<RawFd>,
     report: RawFd,
     /// The command's: bubblewrap, which waits until all processes ended, has none of them.
     stdio: [RawFd; 3],
@@ -75,11 +76,16 @@ pub(super) fn try_it(program: &Path) -> Result<Infallible, SetupError> {
     let plan = SandboxPlan { cwd: "/".into(), namespaces: true, ..SandboxPlan::default() };
     plan.send(&mut writer).map_err(broken)?;
     let nothing = ["/proc/self/exe", HELPER_ARG, &HelperTask::Nothing.to_string()].map(OsString::from);
-    start(program, life, &nothing)
+    start(program, life, None, &nothing)
 }
 
 /// Starts a command in it, and ends as it ended. Returns only where something went wrong.
-pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) -> Result<Infallible, SetupError> {
+pub(super) fn start(
+    program: &Path,
+    mut life: PipeReader,
+    record: Option<OwnedFd>,
+    command: &[OsString],
+) -> Result<Infallible, SetupError> {
     let mut plan = SandboxPlan::receive(&mut life).map_err(failed("no plan"))?;
     let mounts = fs::read("/proc/self/mountinfo").map_err(failed("/proc"))?;
     let below = below(&plan, &mounts);
@@ -89,7 +95,15 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
     let stdio = dup(io::stdin()).and_then(|a| Ok([a, dup(io::stdout())?, dup(io::stderr())?]));
     let stdio = stdio.map_err(failed("stdio"))?;
     let numbers = stdio.each_ref().map(AsRawFd::as_raw_fd);
-    let given = PassedDescriptors { plan, places, life: life.as_raw_fd(), report: report.as_raw_fd(), stdio: numbers };
+    let (of_life, of_record) = (life.as_raw_fd(), record.as_ref().map(AsRawFd::as_raw_fd));
+    let given = PassedDescriptors {
+        plan,
+        places,
+        life: of_life,
+        record: of_record,
+        report: report.as_raw_fd(),
+        stdio: numbers,
+    };
     let given = hold(&serde_json::to_vec(&given).map_err(broken)?)?;
     // By its path there may be another castor by now.
     let own = File::open("/proc/self/exe").map_err(failed("castor"))?;
@@ -110,12 +124,13 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
     prctl::set_child_subreaper(true).map_err(failed("subreaper"))?;
     let [stdin, stdout, stderr] = &stdio;
     let passed: [&dyn AsRawFd; 8] = [&life, &report, stdin, stdout, stderr, &given, &arguments, &own];
+    let passed: Vec<RawFd> = passed.into_iter().map(AsRawFd::as_raw_fd).chain(of_record).collect();
     // SAFETY: there is one thread only, so the new process may do anything.
     match unsafe { fork() }.map_err(failed("fork"))? {
-        ForkResult::Child => Err(become_bubblewrap(&line, &passed.map(AsRawFd::as_raw_fd), errors)),
+        ForkResult::Child => Err(become_bubblewrap(&line, &passed, errors)),
         ForkResult::Parent { child } => {
             let [_, _, stderr] = stdio;
-            drop((life, report));
+            drop((life, report, record));
             wait(child, reader, errors, stderr)
         }
     }
@@ -180,7 +195,8 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, Se
     let own = |it: RawFd| unsafe { OwnedFd::from_raw_fd(it) };
     let (mut given, mut text) = (File::from(own(given)), Vec::new());
     given.rewind().and_then(|()| given.read_to_end(&mut text)).map_err(failed("what was given"))?;
-    let PassedDescriptors { plan, places, life, report, stdio } = serde_json::from_slice(&text).map_err(broken)?;
+    let PassedDescriptors { plan, places, life, record, report, stdio } =
+        serde_json::from_slice(&text).map_err(broken)?;
     let [stdin, stdout, stderr] = stdio.map(own);
     let opened = dup2_stdin(stdin).and_then(|()| dup2_stdout(stdout)).and_then(|()| dup2_stderr(stderr));
     opened.map_err(failed("stdio"))?;
@@ -191,8 +207,9 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, Se
         }
         check(&plan, &places, &fs::read("/proc/self/mountinfo").map_err(failed("/proc"))?).map(|()| plan)
     };
-    let mode = init::InitMode { own_numbers: true, in_front: false };
-    init::be_first(own(life).into(), own(report).into(), mode, arrange, |plan| become_it(&plan, command))
+    let mode = init::InitMode { own_numbers: true, in_front: false, record: record.map(own) };
+    let become_command = |plan: SandboxPlan, installer| become_it(&plan, installer, command);
+    init::be_first(own(life).into(), own(report).into(), mode, arrange, become_command)
 }
 
 /// What is to be mounted, as it is now. What went since it was looked for is not written.

@@ -13,9 +13,6 @@ use crate::world::process::sandbox::SandboxPlan;
 
 /// Other processes, keys, the kernel itself, and mounts that would undo ours.
 const NEVER: &[libc::c_long] = &[
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
@@ -55,6 +52,8 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
 ];
+/// Into other processes: with numbers of its own a sandbox has none but its own, of which the first is closed to them.
+const INTO_OTHERS: &[libc::c_long] = &[libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
 /// Shared between all processes of the machine, where there is no namespace of its own for it.
 const SHARED: &[libc::c_long] = &[libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget, libc::SYS_mq_open];
 /// Of other processes too, where all can be named: a number other than 0, which is the caller, in this argument.
@@ -97,7 +96,7 @@ fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
     rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
     rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
     if !plan.namespaces {
-        rules.extend(SHARED.iter().map(|it| (*it, Vec::new())));
+        rules.extend(SHARED.iter().chain(INTO_OTHERS).map(|it| (*it, Vec::new())));
         for (call, argument) in OF_OTHERS {
             rules.entry(*call).or_default().push(when(&[(*argument, Op::Ne, 0)])?);
         }
@@ -250,7 +249,7 @@ mod tests {
             let filter = program(&SandboxPlan { namespaces, network: true, ..SandboxPlan::default() }).unwrap();
             let says = |number: libc::c_long, args: &[u64]| verdict(&filter, number as u32, args);
             assert_eq!(says(libc::SYS_getpid, &[]), ALLOW);
-            for it in [libc::SYS_getpid, libc::SYS_ptrace, libc::SYS_mount, libc::SYS_socket, libc::SYS_openat] {
+            for it in [libc::SYS_getpid, libc::SYS_bpf, libc::SYS_mount, libc::SYS_socket, libc::SYS_openat] {
                 assert_eq!(says(it | libc::c_long::from(X32), &[]), errno(libc::ENOSYS), "{it}");
             }
             // Those that only this second table has: `execve`, `ptrace`, `process_vm_writev` and others.
@@ -259,7 +258,8 @@ mod tests {
             }
             assert_eq!(verdict(&filter, u32::MAX, &[]), errno(libc::ENOSYS));
             assert_eq!(says(libc::SYS_clone3, &[]), errno(libc::ENOSYS));
-            assert_eq!(says(libc::SYS_ptrace, &[]), errno(libc::EPERM));
+            let want = if namespaces { ALLOW } else { errno(libc::EPERM) };
+            assert_eq!(says(libc::SYS_ptrace, &[]), want);
             let socket = |family: i32| says(libc::SYS_socket, &[family as u64]);
             assert_eq!((socket(libc::AF_UNIX), socket(libc::AF_INET)), (errno(libc::EPERM), ALLOW));
         }

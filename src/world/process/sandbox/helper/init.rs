@@ -8,7 +8,10 @@ use std::{
     convert::Infallible,
     fs::File,
     io::{self, PipeReader, PipeWriter, Read, Write},
-    os::fd::AsFd,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
 };
 
 use nix::{
@@ -26,7 +29,8 @@ use nix::{
 
 use super::{SetupError, failed};
 use crate::world::process::{
-    sandbox::HELPER_FAILED,
+    record::{Installer, Recorder},
+    sandbox::{HELPER_FAILED, SandboxPlan},
     table::{Process, Table},
 };
 
@@ -44,21 +48,22 @@ pub(super) struct Report {
 const STOPPED: u8 = u8::MAX;
 
 /// How the first process of a sandbox works.
-#[derive(Clone, Copy)]
 pub(super) struct InitMode {
     /// It has numbers of its own, and the kernel kills all with it.
     pub own_numbers: bool,
     /// The command has the user's terminal: when it stops, so do those above it.
     pub in_front: bool,
+    /// Where it writes what was refused.
+    pub record: Option<OwnedFd>,
 }
 
 /// Runs `command` in the last of the three processes, with what `arrange` in the second read from `life`. Returns only
 /// where something went wrong. All three live no longer than somebody holds the other end of `life`.
-pub(super) fn start<P>(
+pub(super) fn start(
     life: PipeReader,
     mode: InitMode,
-    arrange: impl FnOnce(&mut PipeReader) -> Result<P, SetupError>,
-    command: impl FnOnce(P) -> SetupError,
+    arrange: impl FnOnce(&mut PipeReader) -> Result<SandboxPlan, SetupError>,
+    command: impl FnOnce(SandboxPlan, Option<Installer>) -> SetupError,
 ) -> Result<Infallible, SetupError> {
     let (reader, writer) = io::pipe().map_err(failed("pipe"))?;
     // What is sent to the group is for the command alone.
@@ -120,18 +125,20 @@ fn die_of(number: i32) -> ! {
 }
 
 /// The second of the three processes; it never returns but in the third, where the command cannot be had.
-pub(super) fn be_first<P>(
+pub(super) fn be_first(
     mut life: PipeReader,
-    mut writer: PipeWriter,
+    writer: PipeWriter,
     mode: InitMode,
-    arrange: impl FnOnce(&mut PipeReader) -> Result<P, SetupError>,
-    command: impl FnOnce(P) -> SetupError,
+    arrange: impl FnOnce(&mut PipeReader) -> Result<SandboxPlan, SetupError>,
+    command: impl FnOnce(SandboxPlan, Option<Installer>) -> SetupError,
 ) -> Result<Infallible, SetupError> {
+    let InitMode { own_numbers, in_front, record } = mode;
     prctl::set_name(NAME).map_err(failed("name"))?;
-    if !mode.own_numbers {
+    if !own_numbers {
         prctl::set_child_subreaper(true).map_err(failed("subreaper"))?;
     }
-    let arranged = arrange(&mut life)?;
+    let plan = arrange(&mut life)?;
+    let ends = UnixStream::pair().map_err(failed("record"))?;
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
     let ended = SignalFd::with_flags(&child_ended, SfdFlags::SFD_CLOEXEC).map_err(failed("signalfd"))?;
@@ -139,47 +146,84 @@ pub(super) fn be_first<P>(
     let main = match unsafe { fork() }.map_err(failed("fork"))? {
         ForkResult::Parent { child } => child,
         ForkResult::Child => {
-            drop((life, writer, ended));
+            let (ours, theirs) = ends;
+            drop((life, writer, ended, ours));
             SigSet::empty().thread_set_mask().map_err(failed("signals"))?;
-            return Err(command(arranged));
+            return Err(command(plan, record.map(|_| Installer(theirs))));
         }
     };
+    let recorder = record.and_then(|it| Recorder::start(it, ends, main, plan.closed_folders()));
     // Nobody looks into it, and its ends of the command's pipes are no reason to wait for more.
     _ = prctl::set_dumpable(false);
     silence();
-    let mut reported = false;
-    loop {
-        let (report, anybody) = reap(main, |it| {
-            if mode.in_front && it == main {
-                _ = Report { code: 0, signal: i32::from(STOPPED), left: true }.write(&mut writer);
-            }
-        });
-        if let Some(it) = report {
-            reported = Report { left: anybody, ..it }.write(&mut writer).is_ok();
-        }
-        if !anybody {
-            std::process::exit(if reported { 0 } else { HELPER_FAILED });
-        }
-        if is_over(&life, &ended) {
-            end_all(mode.own_numbers);
-        }
-    }
+    FirstProcess { main, life, ended, writer, recorder, own_numbers, in_front }.watch()
 }
 
-/// Waits until a child ends, or castor closes the pipe.
-fn is_over(life: &PipeReader, ended: &SignalFd) -> bool {
-    let mut both = [PollFd::new(life.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
-    match poll(&mut both, PollTimeout::NONE) {
-        Ok(_) => (),
-        Err(Errno::EINTR) => return false,
-        Err(_) => return true,
+/// The first process of a sandbox, while others live in it.
+struct FirstProcess {
+    main: Pid,
+    life: PipeReader,
+    ended: SignalFd,
+    writer: PipeWriter,
+    recorder: Option<Recorder>,
+    own_numbers: bool,
+    in_front: bool,
+}
+
+impl FirstProcess {
+    fn watch(mut self) -> ! {
+        let mut reported = false;
+        loop {
+            let (report, anybody) = reap(self.main, |it| {
+                if self.in_front && it == self.main {
+                    _ = Report { code: 0, signal: i32::from(STOPPED), left: true }.write(&mut self.writer);
+                }
+            });
+            if let Some(it) = report {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.end_command(if it.signal == 0 { it.code } else { 128 + it.signal });
+                }
+                reported = Report { left: anybody, ..it }.write(&mut self.writer).is_ok();
+            }
+            if !anybody {
+                std::process::exit(if reported { 0 } else { HELPER_FAILED });
+            }
+            if self.waits_for_end() {
+                end_all(self.own_numbers);
+            }
+        }
     }
-    let over = both.first().and_then(PollFd::any).unwrap_or(true);
-    // One word for many: all who ended are asked for anyway.
-    if both.last().and_then(PollFd::any) == Some(true) {
-        _ = ended.read_signal();
+
+    /// Waits until a child ends, or castor closes the pipe: then it is true. Answers the recorder's calls meanwhile.
+    fn waits_for_end(&mut self) -> bool {
+        loop {
+            let listener = self.recorder.as_ref().and_then(|it| it.listener.as_ref());
+            let wanted = if listener.is_some() { PollFlags::POLLIN } else { PollFlags::empty() };
+            let mut all = [
+                PollFd::new(self.life.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.ended.as_fd(), PollFlags::POLLIN),
+                PollFd::new(listener.map_or(self.ended.as_fd(), AsFd::as_fd), wanted),
+            ];
+            match poll(&mut all, PollTimeout::NONE) {
+                Ok(_) => (),
+                Err(Errno::EINTR) => return false,
+                Err(_) => return true,
+            }
+            let [over, ended, called] = all.map(|it| it.revents().unwrap_or(PollFlags::POLLHUP));
+            match &mut self.recorder {
+                Some(it) if called.contains(PollFlags::POLLIN) => it.answer(),
+                Some(it) if !called.is_empty() => it.listener = None,
+                _ => (),
+            }
+            // One word for many: all who ended are asked for anyway.
+            if !ended.is_empty() {
+                _ = self.ended.read_signal();
+            }
+            if !over.is_empty() || !ended.is_empty() {
+                return !over.is_empty();
+            }
+        }
     }
-    over
 }
 
 /// Reaps ended processes. Returns the command's end, if it is among them, and whether processes are left.

@@ -1,0 +1,145 @@
+//! Attempts: the call that a process is about to make, and whether its sandbox will refuse it.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    errno::Errno,
+    libc,
+    unistd::{AccessFlags, access},
+};
+
+use super::{
+    filter::{self, HERE, Subject},
+    is_served, memory,
+};
+use crate::base::{path::AbsPath, sandbox::Refused};
+
+/// Nothing there is a matter of a sandbox's folders.
+const OF_SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
+/// The port of name servers.
+const NAMES: u16 = 53;
+/// Longest address that is read.
+const MAX_ADDRESS: usize = 28;
+
+/// A call of a process, which waits.
+pub(super) struct Attempt {
+    pub pid: i32,
+    pub number: i32,
+    pub args: [u64; 6],
+}
+
+impl Attempt {
+    pub fn argument(&self, number: u8) -> u64 {
+        self.args.get(usize::from(number)).copied().unwrap_or_default()
+    }
+
+    /// What will be refused. `closed`: folders that are written, but in which no name comes or goes.
+    pub fn refused(&self, closed: &[PathBuf]) -> Option<Refused> {
+        let is_closed = |folder: &Path| {
+            let is_named = || folder.canonicalize().is_ok_and(|it| closed.contains(&it));
+            is_read_only(folder) || !closed.is_empty() && is_named()
+        };
+        let keeps_name = |path: &Path| path.parent().is_some_and(is_closed);
+        let stays = |path: &Path| is_there(path) && (keeps_name(path) || !path.is_symlink() && is_read_only(path));
+        let opened = |path: PathBuf, flags: i32| match access(&path, AccessFlags::W_OK) {
+            Err(Errno::ENOENT) => (flags & libc::O_CREAT != 0 && keeps_name(&path)).then_some(path),
+            Err(Errno::EROFS) => opens_what_is_there(flags).then_some(path),
+            _ => None,
+        };
+        let found = match filter::find(self.number)? {
+            Subject::Open(path, flags) => opened(self.path(path)?, self.argument(flags) as i32),
+            Subject::OpenHow(path, how) => {
+                let flags = memory::read_array(self.pid, self.argument(how)).map(u64::from_ne_bytes)?;
+                opened(self.path(path)?, flags as i32)
+            }
+            Subject::Create(path) => opened(self.path(path)?, libc::O_WRONLY | libc::O_CREAT),
+            Subject::Make(path) => self.path(path).filter(|it| !is_there(it) && keeps_name(it)),
+            Subject::Change(path) => self.path(path).filter(|it| is_read_only(it)),
+            Subject::Remove(path) => self.path(path).filter(|it| stays(it)),
+            Subject::Move(from, to) => {
+                let (from, to) = (self.path(from).filter(|it| is_there(it))?, self.path(to)?);
+                let is_kept = stays(&from);
+                Some(if is_kept { from } else { to }).filter(|it| is_kept || stays(it) || keeps_name(it))
+            }
+            Subject::Address(at, length) => return self.connection(self.argument(at), self.argument(length)),
+            Subject::Message(head) => {
+                // It begins with the address and its length.
+                let head: [u8; 12] = memory::read_array(self.pid, self.argument(head))?;
+                let (at, length) = (u64::from_ne_bytes(*head.first_chunk()?), u32::from_ne_bytes(*head.last_chunk()?));
+                return self.connection(at, length.into());
+            }
+            Subject::Exit => None,
+        };
+        real_path(&found?).map(Refused::Write)
+    }
+
+    /// Under a name by which this process finds it, too.
+    fn path(&self, (folder, path): (u8, u8)) -> Option<PathBuf> {
+        let path = memory::read_path(self.pid, self.argument(path))?;
+        if path.is_absolute() {
+            return (!OF_SYSTEM.iter().any(|it| path.starts_with(it))).then_some(path);
+        }
+        // A number is the lower half of an argument.
+        let base = match self.argument(folder) as i32 {
+            _ if folder == HERE => "cwd".to_owned(),
+            libc::AT_FDCWD => "cwd".to_owned(),
+            it => format!("fd/{it}"),
+        };
+        Some(Path::new("/proc").join(self.pid.to_string()).join(base).join(path))
+    }
+
+    fn connection(&self, at: u64, length: u64) -> Option<Refused> {
+        let mut bytes = [0; MAX_ADDRESS];
+        let wanted = bytes.get_mut(..usize::try_from(length).ok()?.min(MAX_ADDRESS))?;
+        let count = memory::read(self.pid, at, wanted)?;
+        let to = address(bytes.get(..count)?).filter(|it| it.port() != 0)?;
+        let (ip, port) = (to.ip().to_canonical(), to.port());
+        if (ip.is_loopback() || ip.is_unspecified()) && is_served(port) {
+            return None;
+        }
+        Some(if port == NAMES { Refused::Lookup(String::new()) } else { Refused::Connect(SocketAddr::new(ip, port)) })
+    }
+}
+
+/// Family, port, address; in the long form something else lies between the last two.
+fn address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let rest = bytes.get(2..)?;
+    let port = u16::from_be_bytes(*rest.first_chunk()?);
+    let ip: IpAddr = match family {
+        libc::AF_INET => Ipv4Addr::from(*rest.get(2..)?.first_chunk::<4>()?).into(),
+        libc::AF_INET6 => Ipv6Addr::from(*rest.get(6..)?.first_chunk::<16>()?).into(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+/// Else it is only made where it is not there, or it must not be there.
+fn opens_what_is_there(flags: i32) -> bool {
+    let is_alone = libc::O_CREAT | libc::O_EXCL;
+    flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & is_alone != is_alone
+}
+
+/// Whether the user may write it, and the sandbox does not let it be written. What the user may not comes first.
+fn is_read_only(path: &Path) -> bool {
+    access(path, AccessFlags::W_OK) == Err(Errno::EROFS)
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Without links on the way to it.
+fn real_path(path: &Path) -> Option<AbsPath> {
+    let folder = path.parent()?.canonicalize().ok()?;
+    match path.file_name() {
+        Some(name) => AbsPath::new(folder.join(name)),
+        None => AbsPath::new(path.canonicalize().ok()?),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The filter of the sandbox's record: which system calls the sandbox's init process is told of. It refuses nothing.
+
+use std::{
+    io,
+    os::fd::{FromRawFd, OwnedFd},
+};
+
+use nix::libc::{self, c_int, c_long, c_uint, sock_filter};
+
+/// What a call is about, by the numbers of its arguments. Of a path: the folder that it begins in, and the path.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subject {
+    /// A file is opened. Last: the flags.
+    Open((u8, u8), u8),
+    /// The same. Last: what has the flags at its beginning.
+    OpenHow((u8, u8), u8),
+    /// A file is opened for writing, or made.
+    Create((u8, u8)),
+    /// A name comes to be.
+    Make((u8, u8)),
+    /// What has this name changes.
+    Change((u8, u8)),
+    /// A name goes.
+    Remove((u8, u8)),
+    /// A name goes, and another comes to be.
+    Move((u8, u8), (u8, u8)),
+    /// An address, and its length.
+    Address(u8, u8),
+    /// The head of a message, which may have an address.
+    Message(u8),
+    /// The process ends with a code.
+    Exit,
+}
+
+use Subject::{Address, Change, Create, Exit, Make, Message, Move, Open, OpenHow, Remove};
+
+/// In the place of a folder's number: the current one.
+pub(super) const HERE: u8 = u8::MAX;
+
+/// Openings that only read have none of these, and cost nothing.
+const WRITES: c_int = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+
+/// In the order in which they are looked for: what is frequent comes first.
+const OF_FILES: &[(c_long, Subject)] = &[
+    (libc::SYS_openat, Open((0, 1), 2)),
+    (libc::SYS_exit_group, Exit),
+    (libc::SYS_unlinkat, Remove((0, 1))),
+    (libc::SYS_mkdirat, Make((0, 1))),
+    (libc::SYS_renameat, Move((0, 1), (2, 3))),
+    (libc::SYS_renameat2, Move((0, 1), (2, 3))),
+    (libc::SYS_linkat, Make((2, 3))),
+    (libc::SYS_symlinkat, Make((1, 2))),
+    (libc::SYS_mknodat, Make((0, 1))),
+    (libc::SYS_openat2, OpenHow((0, 1), 2)),
+    (libc::SYS_truncate, Change((HERE, 0))),
+    (libc::SYS_fchmodat, Change((0, 1))),
+];
+
+/// Calls of old, which newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+const OF_OLD: &[(c_long, Subject)] = &[
+    (libc::SYS_open, Open((HERE, 0), 1)),
+    (libc::SYS_unlink, Remove((HERE, 0))),
+    (libc::SYS_rename, Move((HERE, 0), (HERE, 1))),
+    (libc::SYS_mkdir, Make((HERE, 0))),
+    (libc::SYS_rmdir, Remove((HERE, 0))),
+    (libc::SYS_creat, Create((HERE, 0))),
+    (libc::SYS_link, Make((HERE, 1))),
+    (libc::SYS_symlink, Make((HERE, 1))),
+    (libc::SYS_mknod, Make((HERE, 0))),
+    (libc::SYS_chmod, Change((HERE, 0))),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_OLD: &[(c_long, Subject)] = &[];
+
+/// Only where the sandbox has a network of its own.
+const OF_NETWORK: &[(c_long, Subject)] = &[
+    (libc::SYS_connect, Address(1, 2)),
+    (libc::SYS_sendto, Address(4, 5)),
+    (libc::SYS_sendmsg, Message(1)),
+    (libc::SYS_sendmmsg, Message(1)),
+];
+
+/// As the kernel names the machine; its other numbers for calls another filter refuses.
+#[cfg(target_arch = "x86_64")]
+const ARCH: Option<c_uint> = Some(0xc000_003e);
+#[cfg(target_arch = "aarch64")]
+const ARCH: Option<c_uint> = Some(0xc000_00b7);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ARCH: Option<c_uint> = None;
+
+/// Where a filter finds the halves of a call's arguments. Its number comes first, and then its machine.
+const ARGUMENTS: c_uint = 16;
+
+pub(super) fn find(number: c_int) -> Option<Subject> {
+    OF_FILES.iter().chain(OF_OLD).chain(OF_NETWORK).find(|it| it.0 == c_long::from(number)).map(|it| it.1)
+}
+
+/// From now on this process and its children are told of. What comes is answered by the holder of what is returned.
+pub(super) fn install(with_network: bool) -> io::Result<OwnedFd> {
+    let network = if with_network { OF_NETWORK } else { &[] };
+    listen(&program(OF_FILES.iter().chain(OF_OLD).chain(network)).ok_or(io::ErrorKind::Unsupported)?)
+}
+
+/// Whether the system gives such a filter at all, and nobody above has one. For a process that does nothing else.
+pub fn can_install() -> bool {
+    program(std::iter::empty()).is_some_and(|it| listen(&it).is_ok())
+}
+
+fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
+    let length = u16::try_from(program.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    let install = |flags: libc::c_ulong| {
+        // SAFETY: the program lives through the call, and the new descriptor has no other owner.
+        unsafe {
+            let res = libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program);
+            let res = c_int::try_from(res).ok().filter(|it| *it >= 0).ok_or_else(io::Error::last_os_error)?;
+            Ok(OwnedFd::from_raw_fd(res))
+        }
+    };
+    // A signal does not interrupt a call that is being looked at; older kernels do not know that.
+    install(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+        .or_else(|_: io::Error| install(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER))
+}
+
+fn program<'n>(calls: impl Iterator<Item = &'n (c_long, Subject)>) -> Option<Vec<sock_filter>> {
+    let load = |k| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, k, (0, 0));
+    let give = |k| step(libc::BPF_RET, k, (0, 0));
+    let equal = |k, jumps| step(libc::BPF_JMP | libc::BPF_JEQ, k, jumps);
+    let (pass, tell) = (give(libc::SECCOMP_RET_ALLOW), give(libc::SECCOMP_RET_USER_NOTIF));
+    let half = |argument: u8, upper: bool| load(ARGUMENTS + 8 * c_uint::from(argument) + 4 * c_uint::from(upper));
+    let bits = step(libc::BPF_JMP | libc::BPF_JSET, c_uint::try_from(WRITES).ok()?, (0, 1));
+    let mut res = vec![load(4), equal(ARCH?, (1, 0)), pass, load(0)];
+    for (number, about) in calls {
+        let steps = match *about {
+            Open(_, flags) => vec![half(flags, false), bits, tell, pass],
+            // What has no address goes to a socket that is connected.
+            Address(at, _) => vec![half(at, false), equal(0, (0, 2)), half(at, true), equal(0, (1, 0)), tell, pass],
+            _ => vec![tell],
+        };
+        res.push(equal(c_uint::try_from(*number).ok()?, (0, u8::try_from(steps.len()).ok()?)));
+        res.extend(steps);
+    }
+    res.push(pass);
+    Some(res)
+}
+
+/// `jumps`: steps to pass over where it holds, and where not.
+fn step(code: c_uint, k: c_uint, (jt, jf): (u8, u8)) -> sock_filter {
+    sock_filter { code: u16::try_from(code).unwrap_or_default(), jt, jf, k }
+}

@@ -1,0 +1,162 @@
+//! The recorder: in the sandbox's init process it is told of calls before they are made, and lets each of them go on.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        unix::{fs::FileExt, net::UnixStream},
+    },
+    path::PathBuf,
+};
+
+use nix::{
+    libc::{self, seccomp_notif, seccomp_notif_resp},
+    unistd::Pid,
+};
+
+use super::{
+    attempt::Attempt,
+    filter::{self, Subject},
+    findings::Findings,
+    memory,
+};
+use crate::base::sandbox::Refused;
+
+/// Lies at the same address in a process that was forked just now.
+static PROBE: [u8; 4] = *b"cast";
+
+/// The newest flag of a listener: both sides of a call share one processor, which halves its cost.
+const SYNC_WAKE_UP: u64 = 1;
+
+/// In the process that becomes the command, its end of what it and the sandbox's init process say to each other before.
+pub struct Installer(pub UnixStream);
+
+/// What a listener hears, and what it has found.
+#[derive(Debug)]
+pub struct Recorder {
+    to: File,
+    /// `None`: no process is left that it could hear of.
+    pub listener: Option<OwnedFd>,
+    /// Folders that are written, but in which no name comes or goes.
+    closed: Vec<PathBuf>,
+    findings: Findings,
+    /// The command's process.
+    command: i32,
+}
+
+impl Recorder {
+    /// In the init process, whose child the other one is. `record`: a file that castor reads. `None`: the system does not let
+    /// it see what it must; then nothing was installed.
+    pub fn start(
+        record: OwnedFd,
+        (mut ours, theirs): (UnixStream, UnixStream),
+        child: Pid,
+        closed: Vec<PathBuf>,
+    ) -> Option<Self> {
+        let number = theirs.as_raw_fd();
+        // With it open here, nobody would notice that the child is gone.
+        drop(theirs);
+        let pid = child.as_raw();
+        // SAFETY: takes numbers only, and the new descriptor has no other owner.
+        let handle = unsafe { owned(libc::syscall(libc::SYS_pidfd_open, pid, 0)) }?;
+        let probe: [u8; 4] = memory::read_array(pid, PROBE.as_ptr().addr() as u64)?;
+        (probe == PROBE && take(&handle, number).is_some()).then_some(())?;
+        ours.write_all(&[1]).ok()?;
+        let mut number = [0; 4];
+        ours.read_exact(&mut number).ok()?;
+        let listener = take(&handle, RawFd::from_ne_bytes(number))?;
+        // SAFETY: takes numbers only; older kernels know no such flag, and go on without it.
+        _ = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        ours.write_all(&[1]).ok()?;
+        let (listener, findings) = (Some(listener), Findings::default());
+        let (to, command) = (record.into(), pid);
+        let res = Self { to, listener, closed, findings, command };
+        // That there is a record at all is known from now on.
+        res.write().ok()?;
+        Some(res)
+    }
+}
+
+impl Installer {
+    /// From here on this process is told of.
+    ///
+    /// # Errors
+    /// Nobody would answer: the command must not start.
+    pub fn install(mut self, with_network: bool) -> io::Result<()> {
+        let mut word = [0];
+        if self.0.read(&mut word)? == 0 {
+            // Nobody can record.
+            return Ok(());
+        }
+        let listener = filter::install(with_network);
+        let number = listener.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        self.0.write_all(&number.to_ne_bytes())?;
+        match listener {
+            // Another listener stands above, or the system has none.
+            Err(_) => Ok(()),
+            Ok(_) => self.0.read_exact(&mut word),
+        }
+    }
+}
+
+impl Recorder {
+    /// Takes one call, and lets it go on. What is refused is refused by what refuses it anyway: so it does not matter that
+    /// the process may change its words meanwhile.
+    pub fn answer(&mut self) {
+        let Some(listener) = self.listener.as_ref().map(AsRawFd::as_raw_fd) else { return };
+        // SAFETY: numbers, of which each may be 0.
+        let mut call: seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one such struct, which lives through the call.
+        if unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) } != 0 {
+            // The process was killed meanwhile.
+            return;
+        }
+        let pid = i32::try_from(call.pid).unwrap_or_default();
+        let new = self.look_at(&Attempt { pid, number: call.data.nr, args: call.data.args });
+        let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or_default();
+        let answer = seccomp_notif_resp { id: call.id, val: 0, error: 0, flags };
+        // SAFETY: the kernel reads one such struct, which lives through the call.
+        let is_same = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) } == 0;
+        // Else the number may have been another process's, and so may what was read.
+        if let Some(it) = new.filter(|_| is_same) {
+            self.findings.add(it);
+        }
+    }
+
+    fn look_at(&mut self, attempt: &Attempt) -> Option<(Refused, Vec<i32>)> {
+        if let Subject::Exit = filter::find(attempt.number)? {
+            // As the kernel cuts it.
+            self.findings.end_of_thread(attempt.pid, (attempt.argument(0) & 0xff) as i32);
+            return None;
+        }
+        let what = attempt.refused(&self.closed)?;
+        self.findings.of_thread(attempt.pid, what)
+    }
+
+    /// `code`: its exit code, or what shells make of a signal. What comes later nobody asks about.
+    pub fn end_command(&mut self, code: i32) {
+        self.findings.end_of_process(self.command, code);
+        _ = self.write();
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let text = serde_json::to_vec(&self.findings.refusals())?;
+        self.to.write_all_at(&text, 0)?;
+        self.to.set_len(text.len().try_into().unwrap_or_default())
+    }
+}
+
+/// A descriptor of another process.
+fn take(handle: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: takes numbers only, and the new descriptor has no other owner.
+    unsafe { owned(libc::syscall(libc::SYS_pidfd_getfd, handle.as_raw_fd(), number, 0)) }
+}
+
+/// # Safety
+/// It is what a system call returned that makes a descriptor.
+unsafe fn owned(res: libc::c_long) -> Option<OwnedFd> {
+    let number = RawFd::try_from(res).ok().filter(|it| *it >= 0)?;
+    // SAFETY: nobody else knows of it.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
