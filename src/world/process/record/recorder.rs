@@ -68,12 +68,13 @@ impl Recorder {
         let listener = take(&handle, RawFd::from_ne_bytes(number))?;
         // SAFETY: takes numbers only; older kernels know no such flag, and go on without it.
         _ = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
-        ours.write_all(&[1]).ok()?;
         let (listener, findings) = (Some(listener), Findings::default());
         let (to, command) = (record.into(), pid);
         let res = Self { to, listener, closed, findings, command };
         // That there is a record at all is known from now on.
         res.write().ok()?;
+        // Before it the command does not start.
+        ours.write_all(&[1]).ok()?;
         Some(res)
     }
 }
