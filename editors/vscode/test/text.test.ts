@@ -6,6 +6,8 @@ import { diffRows, diffView, hunks, MOST_ROWS } from "../src/model/hunks";
 import { cutLines, lastBytes } from "../src/model/lines";
 import { markdown } from "../src/model/markdown";
 import { restoredWords } from "../src/model/restored";
+import type { ChangedFile } from "../src/model/types";
+import { markedList, reviewTitle, unseenPaths } from "../src/model/unseen";
 
 /** Markdown, and its HTML. */
 const MARKDOWN: [string, string][] = [
@@ -166,4 +168,20 @@ test("what was undone says which files are gone", () => {
   assert.equal(words(["/work/a", "/work/b"], ["/work/a", "/work/b"]), "removed a, b");
   assert.equal(words(["/work/a"]), "restored a");
   assert.equal(words([], []), "no file was changed");
+});
+
+test("files that nobody looked at have a mark, as their newest change says", () => {
+  const file = (path: string, unseen?: boolean): ChangedFile => ({
+    path,
+    change: "modified",
+    added: 1,
+    removed: 0,
+    ...(unseen === undefined ? {} : { unseen }),
+  });
+  const files = [file("/w/a", true), file("/w/b", true), file("/w/c"), file("/w/a", false)];
+  assert.deepEqual(unseenPaths(files), ["/w/b"]);
+  assert.equal(markedList(files), "/w/a\n/w/b: written by an agent, not looked at\n/w/c");
+  const name = (path: string): string => path.replace("/w/", "");
+  assert.equal(reviewTitle("T", unseenPaths(files), name), "T, not looked at: b");
+  assert.equal(reviewTitle("T", [], name), "T");
 });

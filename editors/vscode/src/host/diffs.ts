@@ -6,6 +6,7 @@ import type { Diff } from "../model/calls";
 import type { Conversation } from "../model/conversation";
 import { sameText } from "../model/hunks";
 import type { PermissionItem } from "../model/types";
+import { reviewTitle, unseenPaths } from "../model/unseen";
 import type { Castor } from "./castor";
 import type { Proposals } from "./proposals";
 import type { Questions } from "./questions";
@@ -184,12 +185,17 @@ export class Diffs implements vscode.FileSystemProvider, vscode.Disposable {
       return;
     }
     const pairs = diffs.map((diff, index) => this.pair(diff, { session: session.id, turn, index }));
+    const end = session.conversation.items.get(turn);
+    const unseen = end?.kind === "end" ? unseenPaths(end.files) : [];
     if (pairs.length === 1) {
-      await vscode.commands.executeCommand("vscode.diff", ...pairs[0]!, `${basename(diffs[0]!.path)} (castor)`);
+      const title = `${basename(diffs[0]!.path)} (castor)`;
+      const marked = unseen.length > 0 ? `${title}, not looked at` : title;
+      await vscode.commands.executeCommand("vscode.diff", ...pairs[0]!, marked);
       return;
     }
     const files = pairs.map(([before, after], index) => [vscode.Uri.file(diffs[index]!.path), before, after]);
-    await vscode.commands.executeCommand("vscode.changes", "Changes of the turn (castor)", files);
+    const title = reviewTitle("Changes of the turn (castor)", unseen, basename);
+    await vscode.commands.executeCommand("vscode.changes", title, files);
   }
 
   private shown(): { tab: vscode.Tab; callId: string } | undefined {

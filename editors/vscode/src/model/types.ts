@@ -112,6 +112,8 @@ export interface ChangedFile {
   change: string;
   added: number;
   removed: number;
+  /** An agent wrote some of it, as it is now, and nobody looked at that. */
+  unseen?: boolean;
 }
 
 /** The end of a turn: why it ended, what it changed. */

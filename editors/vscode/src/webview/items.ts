@@ -10,6 +10,7 @@ import type {
   TextItem,
   UserItem,
 } from "../model/types";
+import { markedList, unseenPaths } from "../model/unseen";
 import { counts, diffCard, shortPath } from "./diffCard";
 import { button, html, make } from "./dom";
 import { formCard } from "./formCard";
@@ -168,6 +169,7 @@ function end(item: EndItem, { canRewind }: Draw): HTMLElement {
   const added = files.reduce((sum, it) => sum + it.added, 0);
   const removed = files.reduce((sum, it) => sum + it.removed, 0);
   const names = new Set(files.map((it) => it.path));
+  const unseen = unseenPaths(files);
   const undo = (what: "files" | "both") => (): void => {
     if (messageId) {
       send({ type: "undo", messageId, what });
@@ -178,12 +180,14 @@ function end(item: EndItem, { canRewind }: Draw): HTMLElement {
     { class: "end" },
     item.reason !== "" && make("span", { class: "reason" }, item.reason),
     names.size > 0 &&
+      make("span", { title: markedList(files) }, names.size === 1 ? "1 file changed" : `${names.size} files changed`),
+    names.size > 0 && counts(added, removed),
+    unseen.length > 0 &&
       make(
         "span",
-        { title: [...names].join("\n") },
-        names.size === 1 ? "1 file changed" : `${names.size} files changed`,
+        { class: "unseen", title: `${unseen.join("\n")}\nTo look at them: castor diff, or /looked` },
+        `${unseen.length} not looked at`,
       ),
-    names.size > 0 && counts(added, removed),
     names.size > 0 && button("Review", () => send({ type: "openTurn", endId: item.id }), { class: "link" }),
     names.size > 0 &&
       canRewind &&
