@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::base::{
     hook::TurnPlace,
     log::{Decision, Mode},
+    sandbox::ProgramSandbox,
     tool::{ToolCall, ToolKind},
 };
 
@@ -26,7 +27,7 @@ pub enum CheckerAction {
     /// castor's own: files that arguments name must lie below the session's folders.
     AllowedPath,
     /// A program, absolute or below `~/`: it reads one JSON value and prints one.
-    External { program: String, args: Vec<String> },
+    External { program: String, args: Vec<String>, sandbox: ProgramSandbox },
 }
 
 /// Session data that an external checker gets beside the call.

@@ -11,6 +11,7 @@ use crate::base::{
     ids::{CallId, CheckpointId, StreamId, ThreadId},
     sandbox::ProgramSandbox,
     trust::ScriptHashes,
+    unseen_files::KeptInside,
 };
 
 /// A point in a session. The names are Gemini CLI's, where it has them.
@@ -251,6 +252,8 @@ pub struct HookReport {
     pub stderr: String,
     /// What became meanwhile of configuration that other programs obey: for the user, whatever the hook says.
     pub sandbox_note: Option<String>,
+    /// It ran in the sandbox though the user wants it outside, and that was not told before.
+    pub kept_inside: Option<KeptInside>,
     /// What changed while it ran, where that was held; an error: why nobody knows.
     pub changes: Option<Result<Changes, String>>,
 }
@@ -268,7 +271,7 @@ pub enum HookEnd {
 
 impl HookReport {
     pub fn from_end(end: HookEnd) -> Self {
-        Self { end, stdout: String::new(), stderr: String::new(), sandbox_note: None, changes: None }
+        Self { end, stdout: String::new(), stderr: String::new(), sandbox_note: None, kept_inside: None, changes: None }
     }
 }
 

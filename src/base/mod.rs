@@ -63,3 +63,4 @@ pub mod text;
 pub mod tool;
 pub mod tool_offer;
 pub mod trust;
+pub mod unseen_files;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::base::{
     money::Money,
     path::AbsPath,
+    sandbox::ProgramSandbox,
     tool::{ASK_USER, READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
     trust::ScriptHashes,
 };
@@ -122,10 +123,8 @@ pub struct ProgramAgent {
     pub args: Vec<String>,
     /// Variables that it gets beside those of commands.
     pub env: Vec<(String, String)>,
-    /// Whether it has the network.
-    pub network: bool,
-    /// Credentials that it may read: absolute, or below `~/`.
-    pub readable: Vec<String>,
+    /// What its definition says of its sandbox. Without a word it has the network.
+    pub sandbox: ProgramSandbox,
     /// Files of the workspace that it runs, as they were trusted.
     pub scripts: ScriptHashes,
 }
@@ -135,8 +134,7 @@ impl fmt::Debug for ProgramAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.env.iter().map(|it| it.0.as_str()).collect();
         let mut res = f.debug_struct("ProgramAgent");
-        res.field("line", &self.line()).field("env", &names).field("network", &self.network);
-        res.field("readable", &self.readable).finish()
+        res.field("line", &self.line()).field("env", &names).field("sandbox", &self.sandbox).finish()
     }
 }
 

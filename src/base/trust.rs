@@ -171,6 +171,11 @@ impl TrustedFileKind {
         !matches!(self, Self::Program | Self::SkillFile)
     }
 
+    /// Whether a model goes by what it says.
+    pub fn instructs(self) -> bool {
+        matches!(self, Self::Agent | Self::Command | Self::Skill | Self::SkillFile | Self::Memory)
+    }
+
     /// Whether trust is bound to the content. Memory is text for the model, and changes with every day's work.
     pub fn binds_content(self) -> bool {
         self != Self::Memory

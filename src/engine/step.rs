@@ -3,7 +3,7 @@
 mod questions;
 mod servers;
 
-pub use questions::{Confirmation, QuestionTopic, UserQuestion};
+pub use questions::{Confirmation, QuestionTopic, TrustForm, UserQuestion};
 pub use servers::{ForeignTool, McpTools, Server, ServerDown, ServerHealth, ServerStatus, WaitingQuestion};
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
@@ -32,7 +32,6 @@ use crate::base::{
     path::AbsPath,
     policy_answer::{PolicyAnswer, PolicyOrder},
     prompt_stats::PromptStats,
-    question::Form,
     sampling::ServerAsk,
     sandbox::SandboxGrant,
     saved_memory::MemoryOrder,
@@ -43,6 +42,7 @@ use crate::base::{
     terminal::Screen,
     tool::{BaseHash, Preview, SeenFiles, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     trust::TrustChoice,
+    unseen_files::{KeptInside, SeenBytes, UnseenFiles},
 };
 
 /// Something that happened. The engine ignores an answer to an effect that is over.
@@ -211,6 +211,13 @@ pub enum Input {
         effect: EffectId,
         result: Result<String, String>,
     },
+    /// What agents left in some places and nobody looked at, if all of it can be shown.
+    UnseenShown {
+        effect: EffectId,
+        shown: Option<UnseenFiles>,
+    },
+    /// A server or an agent that the user lets out of the sandbox runs inside. The user is asked about it.
+    KeptInside(Box<KeptInside>),
     /// A rewind that a client requests, without a question. Answered by `AnswerRewind`.
     ClientRewind(Box<RewindOrder>),
     /// An MCP server asks the user or a model during one of these calls. Answered by `AnswerElicitation`, unless it is withdrawn.
@@ -313,7 +320,7 @@ pub struct CallHold {
 /// A doubt about the folder.
 #[derive(Clone, Debug)]
 pub enum TrustPrompt {
-    Ask(Arc<Form>),
+    Ask(TrustForm),
     /// No user can be asked.
     Tell(String),
 }
@@ -373,6 +380,10 @@ pub enum Effect {
     Diff { of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>> },
     /// A person says that they looked at what agents left in a place; empty: in the folder. Answered by `Diffed`.
     Look { place: String },
+    /// Reads what nobody looked at in these places. Answered by `UnseenShown`.
+    ShowUnseen { roots: Vec<AbsPath> },
+    /// A person looked at exactly these bytes; servers that were kept inside start anew. Answered by `Diffed`.
+    LookAt { bytes: Vec<SeenBytes> },
     /// Rewinds the conversation, too. Answered by `Input::RewindConversation`; its log is empty if it cannot be read.
     RewindConversation { to: MessageId },
     /// The one answer to `ClientRewind`.

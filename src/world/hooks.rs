@@ -1,11 +1,6 @@
 //! Runs a hook command: JSON on stdin, the answer on stdout and in the exit code.
 
-use std::{
-    collections::BTreeSet,
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -20,10 +15,11 @@ use crate::{
         hook::{Hook, HookEnd, HookReport, HookRun, HookSource},
         path::AbsPath,
         sandbox::{Confinement, Denial},
+        unseen_files::KeptInside,
     },
     world::{
         disk,
-        process::{Exit, Groups, PipedProcess, Spawn, Stdin, outside::OutsideGate, sandbox},
+        process::{Exit, Groups, PipedProcess, Spawn, Stdin, lack_notices::LackNotices, outside::OutsideGate, sandbox},
     },
 };
 
@@ -44,26 +40,6 @@ pub struct HookPlace {
     /// The user wants it outside: where the gate is open, nothing holds it.
     pub gate: Option<OutsideGate>,
     pub told: LackNotices,
-}
-
-/// What the user was told of rights that hooks lack: one notice for each line of configuration. Cheap to clone: all of
-/// a session hold the same.
-#[derive(Clone, Debug, Default)]
-pub struct LackNotices(Arc<Mutex<BTreeSet<String>>>);
-
-impl LackNotices {
-    fn is_new(&self, line: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned())
-    }
-
-    /// What is to be said of a refusal, if nothing was said of this line before.
-    pub fn in_words(&self, line: &str, denial: &Denial) -> Option<String> {
-        let is_new = self.is_new(line);
-        let (why, key) = (denial.in_words(), denial.settings_key());
-        is_new.then(|| {
-            format!("It runs in the sandbox of commands. {why} If it needs that, add {key} to it in your settings.")
-        })
-    }
 }
 
 /// Takes what the user is to know, also long after the run.
@@ -138,13 +114,14 @@ async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: 
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&out), text(&errors));
     let said = format!("{stdout}\n{stderr}");
+    let kept_inside = refusal.as_ref().and_then(|_| kept_inside(&run.hook, place));
     let lack = match refusal {
         Some(why) => kept_in(&run.hook, place, &why),
         None => confined.and_then(|it| lack(run, (it, place), exit.as_ref(), &said)),
     };
     let end = end_of(over.is_some(), exit, confined.is_some());
     let sandbox_note = found.into_iter().chain(lack).reduce(|one, other| format!("{one}\n{other}"));
-    Ok(HookReport { end, stdout, stderr, sandbox_note, changes: None })
+    Ok(HookReport { end, stdout, stderr, sandbox_note, kept_inside, changes: None })
 }
 
 /// What holds it now, and why it is held though the user wants it outside.
@@ -156,6 +133,11 @@ async fn hold(place: &HookPlace) -> (Option<Confinement>, Option<String>) {
     let is_outside = place.gate.is_some() && refusal.is_none();
     let confined = place.confinement.as_ref().filter(|_| !is_outside);
     (confined.map(sandbox::current_confinement), refusal)
+}
+
+fn kept_inside(hook: &Hook, place: &HookPlace) -> Option<KeptInside> {
+    let roots = place.gate.as_ref()?.roots.clone();
+    Some(KeptInside { program: format!("the hook {:?}", hook.key()), roots })
 }
 
 fn kept_in(hook: &Hook, place: &HookPlace, why: &str) -> Option<String> {

@@ -6,8 +6,11 @@ use std::{
     process::{Command, Stdio},
 };
 
+use serde_json::json;
+
 use crate::{
-    client::Sandbox,
+    client::{Client, Sandbox},
+    conversation::model,
     repositories::git,
     undo::{castor, run, turn, write},
 };
@@ -190,4 +193,100 @@ fn built_folders_are_unseen_from_the_first_command_on() {
     assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))", "node_modules (a folder, as a whole)"]);
     _ = Command::new("rm").arg("-rf").arg(sandbox.workspace().join("node_modules")).status().unwrap();
     assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+}
+
+/// A session over the wire whose first question gets this answer; later ones are none.
+fn edits(sandbox: &mut Sandbox, answer: &str, between: impl Fn(&Sandbox)) -> usize {
+    let answers =
+        [write("a.txt", "one\n"), write("a.txt", "one\ntwo\n"), write("b.txt", "three\n"), "text \"Done.\"".into()];
+    let lines: Vec<String> = answers.iter().map(|it| model::response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args = vec!["--fake-responses".into(), script.into()];
+    let mut client = Client::start(sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let prompt = json!([{ "type": "text", "text": "go" }]);
+    client.request_as(json!("p"), "session/prompt", json!({ "sessionId": session, "prompt": prompt }));
+    let (mut n_asked, mut seen) = (0, String::new());
+    while let Some(it) = client.next().unwrap_or_else(|why| panic!("{why}: {seen}")).filter(|it| it["id"] != "p") {
+        seen += &format!("{it}\n");
+        if it["method"] == "session/request_permission" {
+            n_asked += 1;
+            let outcome = json!({ "outcome": { "outcome": "selected", "optionId": answer } });
+            client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": outcome }));
+        }
+    }
+    between(sandbox);
+    client.end().unwrap();
+    sandbox.args.clear();
+    n_asked
+}
+
+/// Each yes to a diff is a look at that one, and no yes that is given in advance.
+#[test]
+fn only_a_yes_to_one_diff_is_a_look() {
+    for (answer, n_asked, left) in
+        [("allow_once", 3, &[][..]), ("allow_session", 1, &["a.txt (2 line(s))", "b.txt (1 line(s))"])]
+    {
+        let mut sandbox = Sandbox::new();
+        assert_eq!(edits(&mut sandbox, answer, |_| ()), n_asked, "{answer}");
+        assert_eq!(unseen(&mut sandbox), left, "{answer}");
+    }
+}
+
+/// Tools that commit on each save, or by a timer, do so while the session is open.
+#[test]
+fn what_commits_beside_an_open_session_looks_at_nothing() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/x.txt", "mine\n");
+    repository(&sandbox);
+    edits(&mut sandbox, "allow_session", |it| {
+        git(&it.workspace(), &["add", "-A"]);
+        git(&it.workspace(), &["commit", "-qm", "saved by a timer"]);
+    });
+    assert_eq!(unseen(&mut sandbox), ["a.txt (2 line(s))", "b.txt (1 line(s))"]);
+}
+
+/// Where nobody can read what is printed: the device that forgets, a file, a pipe.
+#[test]
+fn a_diff_that_nobody_reads_is_no_look() {
+    let mut sandbox = Sandbox::new();
+    turn(&mut sandbox, "", &write("a.txt", "one\n"));
+    let file = fs::File::create(sandbox.home().join("out")).unwrap();
+    for to in [Stdio::null(), Stdio::from(file), Stdio::piped()] {
+        sandbox.args = vec!["diff".into()];
+        let done = sandbox.command().stdin(Stdio::null()).stdout(to).spawn().unwrap().wait_with_output().unwrap();
+        assert!(done.status.success());
+        sandbox.args.clear();
+        assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
+    }
+}
+
+/// A file that was looked at brings nothing in that was not.
+#[test]
+fn a_look_at_a_file_is_none_at_what_it_imports() {
+    let mut sandbox = Sandbox::new();
+    turn(&mut sandbox, "", &(write("AGENTS.md", "@docs/more.md\n") + " + " + &write("docs/more.md", "SMUGGLED\n")));
+    castor(&mut sandbox, "looked AGENTS.md");
+    assert_eq!(unseen(&mut sandbox), ["docs/more.md (1 line(s))"]);
+    let told = turn(&mut sandbox, "", "text \"hi\"");
+    assert!(told.contains("imports @docs/more.md, but that failed"), "{told}");
+}
+
+/// More files than any list holds, and a hook outside that waits for a moment in which something is forgotten.
+/// `FLOOD=100001` writes more of them, which takes a minute.
+#[test]
+fn a_flood_of_files_makes_nothing_seen() {
+    let n = std::env::var("FLOOD").unwrap_or("2001".to_owned());
+    let mut sandbox = Sandbox::new();
+    let hook = json!({"type": "command", "command": "touch $HOME/ran; cat evil.sh >/dev/null", "sandbox": false});
+    let settings = json!({"hooks": {"AfterTool": [{"matcher": "run_shell_command", "hooks": [hook]}]}});
+    turn(&mut sandbox, "", &write("evil.sh", "evil\n"));
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    turn(&mut sandbox, "", &run(&format!("mkdir many && cd many && seq {n} | split -a 5 -l 1 - f")));
+    let left = unseen(&mut sandbox);
+    assert!(left.contains(&"evil.sh (1 line(s))".to_owned()), "{left:?}");
+    assert!(left.iter().any(|it| it.starts_with("many")), "{left:?}");
+    turn(&mut sandbox, "", &run("true"));
+    assert!(!sandbox.home().join("ran").exists());
 }

@@ -44,6 +44,7 @@ mod kill9;
 mod ledger;
 mod leftovers;
 mod legal_requests;
+mod let_out;
 mod life;
 mod links;
 mod locked;

@@ -252,3 +252,116 @@ fn instructions_of_a_command_in_the_background_do_not_count() {
     assert!(said.contains("late/GEMINI.md: an agent wrote it"), "{said}");
     assert_eq!(told(&server, 2, "LATE-WORD"), 0, "{said}");
 }
+
+/// A trust question and its answer. What it shows: a diff by file, or the message of a form.
+fn answered(client: &mut Client, session: &str, choice: &str) -> (Vec<String>, String) {
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    client.request_as(json!("p"), "session/prompt", params);
+    let (mut diffs, mut words) = (Vec::new(), String::new());
+    loop {
+        let it = client.next().unwrap().expect("more was to come");
+        let result = match it["method"].as_str() {
+            Some("session/request_permission") => {
+                let content = it["params"]["toolCall"]["content"].as_array().unwrap();
+                let shown = content.iter().filter(|it| it["type"] == "diff");
+                diffs.extend(shown.map(|it| format!("{} {}", it["path"].as_str().unwrap(), it["newText"])));
+                words = content[0]["content"]["text"].as_str().unwrap().to_owned();
+                json!({ "outcome": { "outcome": "selected", "optionId": choice } })
+            }
+            Some("elicitation/create") => {
+                words = it["params"]["message"].as_str().unwrap().to_owned();
+                json!({ "action": "accept", "content": { "trust": choice } })
+            }
+            _ if it["id"] == "p" => return (diffs, words),
+            _ => continue,
+        };
+        client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": result }));
+    }
+}
+
+/// The question about the folder shows what an agent wrote of its instructions, and a yes is a look at that.
+#[test]
+fn a_trust_question_shows_the_instructions_that_an_agent_wrote() {
+    for (has_forms, choice, counts) in
+        [(false, "trust_folder", true), (true, "trust_folder", true), (false, "not_now", false)]
+    {
+        let write = calls("write_file", &json!({ "file_path": "AGENTS.md", "content": "PROJECT-WORD\nAGENT-WORD\n" }));
+        let server = ModelServer::start(vec![write, says("1."), says("2."), says("3.")]);
+        let mut sandbox = agent(&server, true);
+        sandbox.write("ws/AGENTS.md", "PROJECT-WORD\n");
+        sandbox.args.extend(["--approval-mode", "auto"].map(Into::into));
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        prompt(&mut client, &session, "one");
+        client.end().unwrap();
+
+        sandbox.env.retain(|it| it.0 != "CASTOR_TRUST_WORKSPACE");
+        sandbox.args.clear();
+        let mut client = Client::start(&sandbox);
+        client.initialize(&if has_forms { json!({ "elicitation": { "form": {} } }) } else { json!({}) }).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let (diffs, words) = answered(&mut client, &session, choice);
+        assert!(words.contains("were written by an agent"), "{words}");
+        let file = sandbox.workspace().join("AGENTS.md");
+        match has_forms {
+            true => assert!(words.contains("\n PROJECT-WORD\n+AGENT-WORD\n"), "{words}"),
+            false => assert_eq!(diffs, [format!("{} \"PROJECT-WORD\\nAGENT-WORD\\n\"", file.display())]),
+        }
+        assert_eq!(system(&server, 2).contains("AGENT-WORD"), counts, "{choice}: {}", system(&server, 2));
+        client.end().unwrap();
+    }
+}
+
+/// A trusted command that changed is shown as it is.
+#[test]
+fn a_trust_question_shows_the_instructions_that_changed() {
+    let server = ModelServer::start(vec![says("1."), says("2.")]);
+    let mut sandbox = agent(&server, true);
+    sandbox.env.retain(|it| it.0 != "CASTOR_TRUST_WORKSPACE");
+    sandbox.write("ws/.castor/commands/c.toml", "prompt = \"OLD-WORD\"\n");
+    for (text, first) in [("OLD-WORD", "Do you trust"), ("NEW-WORD", "Do you still trust")] {
+        let file = sandbox.write("ws/.castor/commands/c.toml", &format!("prompt = \"{text}\"\n"));
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let (diffs, words) = answered(&mut client, &session, "trust_folder");
+        assert!(words.starts_with(first), "{words}");
+        let want = (text == "NEW-WORD").then(|| format!("{} \"prompt = \\\"{text}\\\"\\n\"", file.display()));
+        assert_eq!(diffs, want.into_iter().collect::<Vec<_>>());
+        client.end().unwrap();
+    }
+}
+
+/// Commands, agents and skills that an agent wrote: nobody's trust in the folder makes them count.
+#[test]
+fn commands_that_an_agent_wrote_do_not_count() {
+    let command = "mkdir -p .castor/commands .claude/agents .castor/skills/evil
+        echo 'prompt = \"x\"' >.castor/commands/evil.toml
+        printf -- '---\\nname: evil\\ndescription: EVIL-%s\\n---\\nGo.\\n' AGENT >.claude/agents/evil.md
+        printf -- '---\\nname: evil\\ndescription: EVIL-%s\\n---\\nGo.\\n' SKILL >.castor/skills/evil/SKILL.md";
+    let write = calls("run_shell_command", &json!({ "command": command }));
+    let server = ModelServer::start(vec![write, says("1."), says("2."), says("3.")]);
+    let mut sandbox = agent(&server, true);
+    sandbox.args.extend(["--approval-mode", "yolo", "--sandbox", "off"].map(Into::into));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    prompt(&mut client, &session, "one");
+    client.end().unwrap();
+    assert!(sandbox.workspace().join(".castor/skills/evil/SKILL.md").exists(), "the agent wrote them");
+
+    for (choice, counts) in [("not_now", false), ("trust_folder", true)] {
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let (diffs, words) = answered(&mut client, &session, choice);
+        assert!(words.starts_with("Do you still trust the folder") && diffs.len() == 3, "{words} {diffs:?}");
+        client.end().unwrap();
+        let at = if counts { 3 } else { 2 };
+        let body = &server.asked()[at].body;
+        for word in ["EVIL-AGENT", "EVIL-SKILL"] {
+            assert_eq!(body.contains(word), counts, "{choice} {word}");
+        }
+    }
+}

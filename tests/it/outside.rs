@@ -52,7 +52,7 @@ chmod +x x.sh srv.py sub/x node_modules/.bin/tool
 echo written
 "#;
 
-fn bed(mode: &str, settings: &Value) -> Sandbox {
+pub fn bed(mode: &str, settings: &Value) -> Sandbox {
     let mut sandbox = Sandbox::new();
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     sandbox.write("ws/.git/HEAD", "ref: refs/heads/main");
@@ -72,7 +72,7 @@ fn line(sandbox: &Sandbox, kind: &str) -> String {
 }
 
 /// The markers in the home folder.
-fn ran(sandbox: &Sandbox) -> Vec<String> {
+pub fn ran(sandbox: &Sandbox) -> Vec<String> {
     let all = fs::read_dir(sandbox.home()).unwrap().flatten();
     let mut all: Vec<String> = all.filter_map(|it| it.file_name().into_string().ok()).collect();
     all.retain(|it| it.starts_with("ran-"));
@@ -118,7 +118,7 @@ fn attack() -> Vec<String> {
     vec![order(ATTACK), order("echo again"), says("Done.")]
 }
 
-fn with_model(sandbox: &mut Sandbox, answers: Vec<String>) -> ModelServer {
+pub fn with_model(sandbox: &mut Sandbox, answers: Vec<String>) -> ModelServer {
     let model = ModelServer::start([answers, vec![says("Done."); 8]].concat());
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
@@ -198,8 +198,37 @@ fn servers_of_every_kind_run_inside_in_yolo() {
     servers_run_inside("yolo");
 }
 
+/// Commands that print keys for agents of others: those that reach the workspace are held, too.
+#[test]
+fn commands_for_keys_of_every_kind_run_inside() {
+    let mut sandbox = bed("yolo", &json!({}));
+    for (n, (kind, _)) in KINDS.iter().enumerate() {
+        let key = json!(format!("!{}", line(&sandbox, kind)));
+        let keys = format!("name: a{n}\ndescription: d\nagent_card_url: http://127.0.0.1:1\n");
+        let file = format!("---\nkind: remote\n{keys}auth: {{type: apiKey, key: {key}}}\n---\n");
+        sandbox.write(format!("home/.castor/agents/a{n}.md"), &file);
+    }
+    let away = "---\nkind: remote\nname: far\ndescription: d\nagent_card_url: http://127.0.0.1:1\n\
+                auth: {type: apiKey, key: \"!pwd >$HOME/where; echo key-of-mine\"}\n---\n";
+    sandbox.write("home/.castor/agents/far.md", away);
+    let names = (0..KINDS.len()).map(|n| format!("a{n}")).chain(["far".to_owned()]);
+    let asked = names.map(|it| calls("invoke_agent", &json!({"agent_name": it, "prompt": "go"})));
+    let answers = attack().into_iter().take(1).chain(asked).chain([says("Done.")]).collect();
+    let _model = with_model(&mut sandbox, answers);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    prompt(&mut client, &session, "go");
+    assert!(client.end().unwrap().0.success());
+    assert_eq!(ran(&sandbox), [""; 0]);
+    // One that reaches nothing of it works as ever, and away from it.
+    let place = fs::read_to_string(sandbox.home().join("where")).unwrap();
+    assert_eq!(place.trim(), sandbox.home().join(".castor/away").display().to_string());
+    control(&sandbox);
+}
+
 /// A server in Python that has nothing to do with the workspace; it says where it works, and writes beside itself.
-const SERVER: &str = r#"
+pub const SERVER: &str = r#"
 import json, os, sys
 open(os.path.dirname(os.path.abspath(__file__)) + "/log", "a").write(os.getcwd() + "\n")
 for line in sys.stdin:
@@ -243,29 +272,6 @@ fn a_server_that_names_nothing_of_the_workspace_works_as_ever_and_away_from_it()
     let log = waited(&sandbox.home().join("servers/log"));
     assert_eq!(log.lines().next(), Some(sandbox.home().join(".castor/away").display().to_string().as_str()));
     assert_eq!(ran(&sandbox), [""; 0]);
-}
-
-/// The user lets a hook and a server out. They go out while all in their reach is the user's, and not any more when an agent
-/// wrote there; the user hears why, once.
-#[test]
-fn false_means_outside_until_an_agent_wrote_there() {
-    let mut sandbox = bed("auto", &json!({}));
-    let hook = json!({"type": "command", "command": "touch $HOME/ran-hook-$(cat stage)", "sandbox": false});
-    let settings = json!({"hooks": {"AfterTool": [{"matcher": "run_shell_command", "hooks": [hook]}]}});
-    sandbox.write("home/.castor/settings.json", &settings.to_string());
-    sandbox.write("ws/stage", "1");
-    let order = |command: &str| calls("run_shell_command", &json!({"command": command}));
-    let _model =
-        with_model(&mut sandbox, vec![order("echo a"), order("echo 2 >stage"), order("echo b"), says("Done.")]);
-    let mut client = Client::start(&sandbox);
-    client.initialize(&json!({})).unwrap();
-    let session = client.new_session(&sandbox.workspace()).unwrap();
-    let (asked, thoughts) = prompt(&mut client, &session, "go");
-    assert!(client.end().unwrap().0.success());
-    assert_eq!(ran(&sandbox), ["ran-hook-1"]);
-    assert_eq!(asked, [""; 0]);
-    let said: Vec<&String> = thoughts.iter().filter(|it| it.contains("its settings say outside")).collect();
-    assert!(said.len() == 1 && said[0].contains("stage") && said[0].contains("castor looked"), "{thoughts:?}");
 }
 
 /// A day's hooks and servers ask nothing, and each says once at most what it lacks.

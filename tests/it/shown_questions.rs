@@ -230,6 +230,81 @@ fn tools_of_servers() {
     }
 }
 
+#[test]
+fn patches() {
+    let call = |odd: &str| {
+        let patch = format!("*** Begin Patch\n*** Add File: a{odd}b\n+x\n*** End Patch\n");
+        format!("call apply_patch {}", json!({ "input": patch }))
+    };
+    for (odd, it) in questions(false, |_| json!([]), call) {
+        assert!(it["toolCall"]["title"].as_str().unwrap().contains(&code(&odd)), "{odd:?}: {it}");
+        assert!(first_text(&it).contains(" has hidden characters: U+"), "{odd:?}: {it}");
+        assert!(it["toolCall"]["content"].to_string().contains("\"diff\""), "{it}");
+    }
+}
+
+#[test]
+fn pages() {
+    let prepare = |sandbox: &Sandbox| {
+        let settings = json!({ "tools": { "webFetch": { "privateHosts": ["127.0.0.1:1"] } } });
+        sandbox.write("home/.castor/settings.json", &settings.to_string());
+        json!([])
+    };
+    let call = |odd: &str| {
+        format!("call web_fetch {}", json!({ "prompt": format!("Sum up http://127.0.0.1:1/x and say a{odd}b") }))
+    };
+    for (odd, it) in questions(false, prepare, call) {
+        assert_eq!(it["toolCall"]["title"], json_text("http://127.0.0.1:1/x"), "{odd:?}: {it}");
+        assert!(first_text(&it).starts_with("The argument `prompt` has hidden characters: U+"), "{odd:?}: {it}");
+    }
+}
+
+/// A server's question in the middle of a call, with words for each part of a form.
+#[test]
+fn questions_of_servers() {
+    let mut sandbox = Sandbox::new();
+    let odd: Vec<&str> = HIDDEN.iter().copied().chain([FLOOD]).collect();
+    let ask = |odd: &&str| {
+        let options = json!([{ "const": "a", "title": format!("A{odd}a") }, { "const": "b", "title": "B" }]);
+        let city = json!({ "type": "string", "title": format!("T{odd}t"), "description": format!("D{odd}d"), "oneOf": options });
+        let schema = json!({ "type": "object", "properties": { "city": city } });
+        format!("call mcp_p_ask {}", json!({ "ask": { "message": format!("M{odd}m"), "requestedSchema": schema } }))
+    };
+    let all: Vec<String> = odd.iter().map(ask).collect();
+    let answers = all.chunks(3).map(|it| it.join(" + ")).chain(["text \"Done.\"".to_owned()]);
+    let lines: Vec<String> = answers.map(|it| model::response(&it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+    sandbox.args.push(script.into());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({ "elicitation": { "form": {} } })).unwrap();
+    let servers = json!([server("p", "asks", &sandbox.home().join("mcp.log"))]);
+    let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
+    let prompt = json!([{ "type": "text", "text": "go" }]);
+    client.request_as(json!("p"), "session/prompt", json!({ "sessionId": session, "prompt": prompt }));
+    let (mut n_asked, mut refused) = (0, String::new());
+    while let Some(it) = client.next().unwrap().filter(|it| it["id"] != "p") {
+        if it["params"]["update"]["status"] == "failed" {
+            refused += &format!("{it}\n");
+        }
+        if it["method"] != "elicitation/create" {
+            continue;
+        }
+        let mut texts = Vec::new();
+        shown(&it["params"], &mut texts);
+        let is_there = |part: &str| texts.iter().any(|it| it.contains(part));
+        assert!(["M", "T", "D", "A"].iter().all(|it| is_there(it)), "{it}");
+        for (text, odd) in texts.iter().flat_map(|text| odd.iter().map(move |odd| (text, odd))) {
+            let is_blank = odd.chars().all(|it| it.is_whitespace() && it != '\r' && !matches!(it, '\u{b}'..='\u{d}'));
+            assert!(!text.contains(*odd) || is_blank, "{odd:?} is in {it}");
+        }
+        n_asked += 1;
+        client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": { "action": "decline" } }));
+    }
+    assert_eq!(n_asked, odd.len(), "{refused}");
+    client.end().unwrap();
+}
+
 /// Writing that needs joiners and selectors is shown as it is, with no note.
 #[test]
 fn plain_writing_has_no_note() {

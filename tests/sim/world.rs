@@ -21,7 +21,7 @@ use castor::{
         tool::ToolOutput,
         trust::{TrustedFile, TrustedFileKind, folder_doubt},
     },
-    engine::step::{Effect, Input, TrustPrompt},
+    engine::step::{Effect, Input, TrustForm, TrustPrompt},
     world::mcp::{
         Connection, ProcessHold, ServerEvent, ServerLists, ServerOutage, ServerQuestion, ServerTool, open_link,
     },
@@ -293,7 +293,9 @@ impl World {
     pub fn doubt() -> Option<Input> {
         let hash = Some("0".to_owned());
         let piece = TrustedFile { name: ".castor/settings.json".to_owned(), kind: TrustedFileKind::Settings, hash };
-        folder_doubt(&path(CWD), &[], &[piece], &[]).map(|it| Input::TrustPrompt(TrustPrompt::Ask(Arc::new(it.form))))
+        let form = folder_doubt(&path(CWD), &[], &[piece], &[])?.form;
+        let form = TrustForm { form: Arc::new(form), diffs: Arc::default() };
+        Some(Input::TrustPrompt(TrustPrompt::Ask(form)))
     }
 
     /// Whether an answer of these words ends its task.

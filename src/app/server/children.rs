@@ -27,10 +27,12 @@ use crate::{
         log::{ChildLink, Mode, Principal},
         mcp::McpServerConfig,
         money::Money,
-        peer_agent::{PEER_MEMORY, PeerAgent, REPORTED_CALL},
+        peer_agent::{PEER_MEMORY, PeerAgent, ProgramAgent, REPORTED_CALL},
         prompt_stats::PromptStats,
+        sandbox::ProgramSandbox,
         text::wrap_untrusted,
         tool::{Display, ToolCall, ToolError, ToolOutput},
+        unseen_files::KeptInside,
     },
     engine::{
         record::SessionOrigin,
@@ -148,8 +150,20 @@ fn with_other_model(
 ) -> Result<SessionResources, String> {
     match it {
         ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned()),
-        ChildModel::Peer { peer, memory, .. } => with_peer(state, resources, peer, memory.as_deref()),
+        ChildModel::Peer { peer, memory, name } => {
+            note_let_out(state, &resources, name, peer);
+            with_peer(state, resources, peer, memory.as_deref())
+        }
     }
+}
+
+/// A program that its file lets out of the sandbox: the session of the user asks about what would keep it inside, once it
+/// has run.
+fn note_let_out(state: &mut State, resources: &SessionResources, name: &str, peer: &PeerAgent) {
+    let PeerAgent::Program(ProgramAgent { sandbox: ProgramSandbox { is_off: true, .. }, .. }) = peer else { return };
+    let program = format!("the agent {:?}", name.trim_start_matches("acp/"));
+    let kept = KeptInside { program, roots: resources.roots.clone() };
+    state.step(&resources.session.root(), Input::KeptInside(Box::new(kept)));
 }
 
 /// # Errors

@@ -89,7 +89,7 @@ fn look(live: &mut LiveSession, env: &Env) -> Option<ChangedFiles> {
 fn ask_anew(state: &mut State, id: &SessionId, ground: &FolderConfig) -> bool {
     let basis = state.sessions.get(id).and_then(|it| it.definitions.basis.as_ref());
     let Some(folders) = basis.map(|it| it.folders.clone()).filter(|_| ground.doubt.is_some()) else { return false };
-    ask_trust(state, id, PendingTrust { ground: ground.clone(), folders, is_resumed: true });
+    ask_trust(state, id, PendingTrust { ground: ground.clone(), folders, is_resumed: true, seen: Vec::new() });
     // Others ask by themselves, when a session opens.
     !state.client.as_ref().is_some_and(|it| it.features.drafts.workspace_trust)
 }

@@ -22,6 +22,7 @@ use crate::{
         elicitation::ElicitationSupport,
         ids::SessionId,
         mcp::{McpLink, McpServerConfig},
+        unseen_files::KeptInside,
     },
     engine::{
         step::{ForeignTool, Input, McpTools},
@@ -122,6 +123,12 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
         ServerEvent::QuestionWithdrawn(number) => {
             if let Some((session, input)) = state.tasks.server_uses.questions.withdraw(server, number) {
                 state.step(&session, input);
+            }
+        }
+        ServerEvent::KeptInside(roots) => {
+            for (session, name) in state.tasks.mcp.sessions_of(server) {
+                let kept = KeptInside { program: format!("the MCP server {name:?}"), roots: roots.clone() };
+                state.step(&session, Input::KeptInside(Box::new(kept)));
             }
         }
         ServerEvent::Relay(request) => relay(state, server, *request),

@@ -1,11 +1,22 @@
 //! Questions to the user, in the form that the client can show, and the conversion of answers.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     app::server::pending_requests::{ClientRequest, QuestionForm},
-    base::{ids::SessionId, log::Answer, shown_text::show_line},
-    engine::step::{Confirmation, QuestionTopic, UserQuestion},
+    base::{
+        ids::{CallId, SessionId},
+        log::Answer,
+        question::Form,
+        shown_text::show_line,
+        tool::{Display, FileDiff},
+    },
+    engine::{
+        scheduler::diffs_text,
+        step::{Confirmation, QuestionTopic, UserQuestion},
+    },
     wire::{
         acp::{
             credentials::{self, CredentialQuestion},
@@ -110,15 +121,8 @@ fn project(
 ) -> Result<Projection, Answer> {
     match about {
         QuestionTopic::Confirmation(asked) => confirmation(session, asked, client),
-        QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } if client.shows_forms => {
-            let params = elicitation::form(Scope::Session { session, call: Some(call) }, form);
-            Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params })
-        }
-        QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } => {
-            let params =
-                serde_json::to_value(permission_forms::request(session, call, form)).map_err(|_| Answer::Unable)?;
-            Ok(Projection { shape: QuestionForm::Choice(form.clone()), method: PERMISSION, params })
-        }
+        QuestionTopic::Trust { call, form, diffs } => choice(client, (session, call), form, diffs),
+        QuestionTopic::Fallback { call, form } => choice(client, (session, call), form, &[]),
         QuestionTopic::Form { call, form } if client.shows_forms => {
             let params = elicitation::form(Scope::Session { session, call: call.as_ref() }, form);
             Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params })
@@ -140,6 +144,28 @@ fn project(
         // What needs a page must not be asked for in any other way.
         QuestionTopic::Link { .. } => Err(Answer::Unable),
     }
+}
+
+/// A form of one choice, in words and with diffs: in the message of a form, or as content beside options.
+fn choice(
+    client: &Client,
+    (session, call): (&SessionId, &CallId),
+    form: &Arc<Form>,
+    diffs: &[FileDiff],
+) -> Result<Projection, Answer> {
+    if client.shows_forms {
+        let shown = if diffs.is_empty() { form.clone() } else { Arc::new(with_diffs(form, diffs)) };
+        let params = elicitation::form(Scope::Session { session, call: Some(call) }, &shown);
+        return Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params });
+    }
+    let params = permission_forms::request(session, call, form, diffs);
+    let params = serde_json::to_value(params).map_err(|_| Answer::Unable)?;
+    Ok(Projection { shape: QuestionForm::Choice(form.clone()), method: PERMISSION, params })
+}
+
+fn with_diffs(form: &Form, diffs: &[FileDiff]) -> Form {
+    let text = diffs_text(&Display::Diffs { files: diffs.to_vec() });
+    Form { message: format!("{}\n{text}", form.message), fields: form.fields.clone() }
 }
 
 /// A page where there is an address and the client opens it; else the command, where the client starts those.

@@ -105,7 +105,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
         state.step(&id, Input::Notice(it));
     }
     reconnect::send_outages(state, &id);
-    let trust = PendingTrust { ground, folders: folders.clone(), is_resumed: false };
+    let trust = PendingTrust { ground, folders: folders.clone(), is_resumed: false, seen: Vec::new() };
     begin_work(state, &id, (trust, settings), servers);
     Ok(id)
 }
@@ -200,7 +200,7 @@ pub fn load(
     }
     session_state::refresh(state, id);
     reconnect::send_outages(state, id);
-    let trust = PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true };
+    let trust = PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true, seen: Vec::new() };
     begin_work(state, id, (trust, place.settings), servers);
     Ok(entries)
 }

@@ -14,6 +14,7 @@ use crate::{
             place::{SessionPlace, log_warnings, settings_of},
             session_basis::SessionBasis,
             settings_notices::SettingsFindings,
+            shown_unseen::looked,
             trust::PendingTrust,
         },
         settings::{Settings, options::Options},
@@ -22,6 +23,7 @@ use crate::{
         ids::{EffectId, SessionId},
         log::Mode,
         trust::{Trust, TrustChoice},
+        unseen_files::SeenBytes,
     },
     engine::step::{Input, OptionValue},
     wire::acp::session::SessionFolders,
@@ -29,9 +31,10 @@ use crate::{
 };
 
 /// The session's next turn asks, or tells where nobody can be asked.
-pub fn ask_trust(state: &mut State, id: &SessionId, pending: PendingTrust) {
+pub fn ask_trust(state: &mut State, id: &SessionId, mut pending: PendingTrust) {
     let is_headless = state.client.as_ref().is_some_and(|it| it.headless);
-    let Some(prompt) = pending.prompt(&state.env, is_headless) else { return };
+    let Some(provenance) = state.sessions.get(id).map(|it| it.resources.files.provenance.clone()) else { return };
+    let Some(prompt) = pending.prompt(&state.env, &provenance, is_headless) else { return };
     if let Some(live) = state.sessions.get_mut(id) {
         live.pending_trust = Some(Box::new(pending));
     }
@@ -52,11 +55,25 @@ pub enum TrustExtent {
 /// The user said it, and the log has it.
 pub fn apply_answer(state: &mut State, id: &SessionId, effect: EffectId, choice: TrustChoice) {
     let result = match state.sessions.get_mut(id).and_then(|it| it.pending_trust.take()) {
-        Some(pending) => apply_choice(state, id, *pending, (choice, TrustExtent::Saved)),
+        Some(pending) => {
+            if matches!(choice, TrustChoice::Folder | TrustChoice::Parent) {
+                state.sessions.get(id).into_iter().for_each(|it| look(it, &pending.seen));
+            }
+            apply_choice(state, id, *pending, (choice, TrustExtent::Saved))
+        }
         // Said already, by an earlier turn.
         None => Ok(()),
     };
     state.step(id, Input::TrustApplied { effect, result });
+}
+
+/// What the question showed is looked at. Where that cannot be written down it does not count, and its notice says so.
+fn look(live: &LiveSession, seen: &[SeenBytes]) {
+    if !seen.is_empty()
+        && let Err(why) = live.resources.files.provenance.look(&looked(seen))
+    {
+        tracing::warn!("instructions that the user looked at stay unseen: {why}");
+    }
 }
 
 /// The session goes on with more or less of its folder.
@@ -69,7 +86,7 @@ pub fn apply_choice(
     pending: PendingTrust,
     (choice, extent): (TrustChoice, TrustExtent),
 ) -> Result<(), String> {
-    let PendingTrust { ground, folders, is_resumed } = pending;
+    let PendingTrust { ground, folders, is_resumed, .. } = pending;
     if extent == TrustExtent::Saved {
         let saved = folder_config::save_decision(state.tasks.store.home(), &ground, choice);
         saved.map_err(|it| it.to_string())?.iter().for_each(|it| tracing::warn!("{it}"));

@@ -190,18 +190,14 @@ pub fn ignored_paths(settings: &Settings, home: Option<&AbsPath>) -> Vec<String>
 /// commands.
 pub fn notice(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let odd = settings.children.sandbox.invalid.iter().map(|it| text::end_sentence(it));
-    let left = ignored_folders(env, harmless, settings);
+    let level = sandbox_level(&settings.children.sandbox, harmless, sandbox::is_available());
+    let ignored = ignored_paths(settings, env.get("HOME").and_then(AbsPath::new).as_ref());
+    let next = "Where that changes, the next session writes it.";
+    let is_told = level != SandboxLevel::Off && !ignored.is_empty();
+    let left = is_told.then(|| format!("{} {next}", ignored.join(" ")));
     let inside = surroundings::is_inside().then(|| text::end_sentence(surroundings::INSIDE));
     let notices: Vec<String> = odd.chain(left).chain(inside).collect();
     (!notices.is_empty()).then(|| notices.join(" "))
-}
-
-fn ignored_folders(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
-    let level = sandbox_level(&settings.children.sandbox, harmless, sandbox::is_available());
-    let home = env.get("HOME").and_then(AbsPath::new);
-    let ignored = ignored_paths(settings, home.as_ref());
-    let next = "Where that changes, the next session writes it.";
-    (level != SandboxLevel::Off && !ignored.is_empty()).then(|| format!("{} {next}", ignored.join(" ")))
 }
 
 /// Removes placeholders of killed castors, and quarantines new configuration; both as notices.

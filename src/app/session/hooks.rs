@@ -1,7 +1,5 @@
 //! Hooks of a session: loads them, with their folder and the data that each one gets.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use super::{
@@ -66,14 +64,11 @@ pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (Ho
 
 /// Of a hook that the user wants outside: what it works in and names.
 fn gate(confined: &Confinement, hook: &Hook, cwd: &AbsPath, env: &[(String, String)]) -> Option<OutsideGate> {
-    if !hook.sandbox.is_off || confined.untrusted || hook.source != HookSource::User {
+    if !hook.sandbox.is_off || hook.source != HookSource::User {
         return None;
     }
     let args = [hook.command.clone()];
-    let line = ProgramLine { program: "bash", args: &args, own_env: &hook.env, folder: cwd, env };
-    let works_in = confined.roots.iter().filter(|root| cwd.is_within(root)).cloned();
-    let roots: BTreeSet<AbsPath> = line.named_roots(&confined.roots).into_iter().chain(works_in).collect();
-    Some(OutsideGate { castor: confined.own_folders.records.parent()?, roots: roots.into_iter().collect() })
+    OutsideGate::of_line(confined, &ProgramLine { program: "bash", args: &args, own_env: &hook.env, folder: cwd, env })
 }
 
 /// As commands are held, with what the user's settings say of the hook. The user's own see what their line names in

@@ -3,6 +3,7 @@
 pub mod agent_folders;
 pub mod agents;
 pub mod build_session;
+pub mod checker_site;
 pub mod confinement;
 pub mod event_log;
 pub mod event_window;
@@ -24,6 +25,7 @@ pub mod server_questions;
 pub mod session_basis;
 pub mod session_resources;
 pub mod settings_notices;
+pub mod shown_unseen;
 pub mod terminals;
 pub mod trust;
 pub mod watched_session;

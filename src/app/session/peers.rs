@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{confinement::folder_of, session_resources::SessionResources};
+use super::{
+    confinement::{folder_of, for_program},
+    session_resources::SessionResources,
+};
 use crate::{
     base::{
-        path::AbsPath,
         peer_agent::{PeerAgent, ProgramAgent},
-        sandbox::{Confinement, SandboxGrant},
+        sandbox::Confinement,
     },
     world::{
         a2a::{KeyCommands, RemoteHands, RemotePeer},
         acp_agent::{AcpAgent, AgentLaunch},
-        disk,
         http::Http,
         models::Generator,
+        process::{outside::OutsideGate, reach::ProgramLine},
         secrets::Env,
     },
 };
@@ -51,11 +53,16 @@ pub fn peer_generator(
 fn launch(program: &ProgramAgent, resources: &SessionResources) -> Result<AgentLaunch, String> {
     let children = &resources.children;
     let confined = children.confined.as_deref().map(|it| confine(program, it)).transpose()?;
+    let (own_env, env, folder) = (&program.env, &children.env, &resources.cwd);
+    let line = ProgramLine { program: &program.command, args: &program.args, own_env, folder, env };
+    let let_out = confined.as_ref().filter(|_| program.sandbox.is_off);
     Ok(AgentLaunch {
         program: program.clone(),
         cwd: resources.cwd.clone(),
         env: children.env.to_vec(),
+        gate: let_out.and_then(|it| OutsideGate::of_line(it, &line)),
         confined,
+        told: children.hooks.told.clone(),
         groups: children.hooks.groups.clone(),
     })
 }
@@ -63,17 +70,12 @@ fn launch(program: &ProgramAgent, resources: &SessionResources) -> Result<AgentL
 /// As commands are, with its own network and its own credentials: what it gets of the workspace it may send away, so it
 /// sees no secrets there.
 fn confine(program: &ProgramAgent, commands: &Confinement) -> Result<Confinement, String> {
-    let readable = program.readable.iter().map(|it| {
-        let path = folder_of(it, commands.home.as_ref());
-        path.map(real).ok_or_else(|| format!("readable: {it:?} should be an absolute path or begin with ~/"))
-    });
-    let credentials = readable.collect::<Result<Vec<AbsPath>, String>>()?;
-    let (network, grant) = (program.network, SandboxGrant { credentials, ..SandboxGrant::default() });
+    let own = &program.sandbox;
+    for (key, all) in [("readable", &own.readable), ("writable", &own.writable), ("sockets", &own.sockets)] {
+        if let Some(odd) = all.iter().find(|it| folder_of(it, commands.home.as_ref()).is_none()) {
+            return Err(format!("{key}: {odd:?} should be an absolute path or begin with ~/"));
+        }
+    }
     // That it has none is its definition's word, and no command of the session goes by it.
-    let alone = Confinement { network: false, ..commands.clone() };
-    alone.with_grant(&SandboxGrant { network, ..grant }).ok_or_else(|| "no sandbox holds it".to_owned())
-}
-
-fn real(it: AbsPath) -> AbsPath {
-    disk::real_path(&it).unwrap_or(it)
+    Ok(for_program(&Confinement { network: false, ..commands.clone() }, own))
 }

@@ -43,23 +43,14 @@ pub fn ground(
     };
     let folder = cwd.as_ref().map_or_else(|| own_cwd.clone(), |it| own_cwd.join(it));
     let line = ProgramLine { program: command, args, own_env, folder: &folder, env: &env };
-    let mut named = line.named_roots(roots);
-    let works_in = roots.iter().filter(|root| folder.is_within(root));
-    if config.of_project || cwd.is_some() || !named.is_empty() {
-        named.extend(works_in.cloned());
+    let works_in_root = || roots.iter().any(|root| folder.is_within(root));
+    let reaches = !line.named_roots(roots).is_empty() || (config.of_project || cwd.is_some()) && works_in_root();
+    if let Some(castor) = commands.own_folders.records.parent().filter(|_| !reaches) {
+        let away = if cwd.is_some() { folder.clone() } else { reach::away(&castor, roots) };
+        let env = Arc::new(line.env_away(roots));
+        return ServerGround { cwd: away, env, confined: None, gate: None };
     }
-    let castor = commands.own_folders.records.parent();
-    match (named.is_empty(), castor) {
-        (true, Some(castor)) => {
-            let away = if cwd.is_some() { folder.clone() } else { reach::away(&castor, roots) };
-            let env = Arc::new(line.env_away(roots));
-            ServerGround { cwd: away, env, confined: None, gate: None }
-        }
-        (_, castor) => {
-            let confined = Some(Arc::new(confinement::for_program(commands, &config.sandbox)));
-            let roots = named.into_iter().collect();
-            let gate = castor.filter(|_| config.sandbox.is_off).map(|castor| OutsideGate { castor, roots });
-            ServerGround { cwd: own_cwd, env, confined, gate }
-        }
-    }
+    let confined = Some(Arc::new(confinement::for_program(commands, &config.sandbox)));
+    let gate = OutsideGate::of_line(commands, &line).filter(|_| config.sandbox.is_off);
+    ServerGround { cwd: own_cwd, env, confined, gate }
 }

@@ -12,8 +12,13 @@ use crate::{
         sandbox::{Confinement, ProtectedPaths},
     },
     world::{
-        checkpoints::Checkpoints, hooks::LackNotices, models::Generator, process::Groups, provenance::Provenance,
-        redaction::Secrets, tools::ToolSettings, workspace::memory::MemorySearch,
+        checkpoints::Checkpoints,
+        models::Generator,
+        process::{Groups, lack_notices::LackNotices},
+        provenance::Provenance,
+        redaction::Secrets,
+        tools::ToolSettings,
+        workspace::memory::MemorySearch,
     },
 };
 

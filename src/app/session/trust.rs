@@ -2,13 +2,21 @@
 
 use std::sync::Arc;
 
+use super::shown_unseen::unseen_or_changed;
 use crate::{
     app::policies,
-    base::trust::{Trust, allowed_by_trust},
-    engine::step::TrustPrompt,
+    base::{
+        trust::{Trust, allowed_by_trust},
+        unseen_files::{SeenBytes, UnseenFiles},
+    },
+    engine::step::{TrustForm, TrustPrompt},
     wire::acp::session::SessionFolders,
-    world::{secrets::Env, workspace::folder_config::FolderConfig},
+    world::{provenance::Provenance, secrets::Env, workspace::folder_config::FolderConfig},
 };
+
+/// Before the diffs.
+const SHOWN: &str = "These instructions for the model were written by an agent, or changed since you trusted them. An approval \
+     says that you looked at them:\n";
 
 /// Files as the question shows them: a yes is about these, whatever stands on the disk meanwhile.
 pub struct PendingTrust {
@@ -16,18 +24,26 @@ pub struct PendingTrust {
     pub folders: SessionFolders,
     /// The session was begun before: its model is its own.
     pub is_resumed: bool,
+    /// What the question shows of instructions that an agent wrote: a yes is a look at these bytes.
+    pub seen: Vec<SeenBytes>,
 }
 
 impl PendingTrust {
     /// What the session's next turn asks, or tells where nobody can be asked; `None`: there is nothing to decide.
-    pub fn prompt(&self, env: &Env, is_headless: bool) -> Option<TrustPrompt> {
+    pub fn prompt(&mut self, env: &Env, provenance: &Provenance, is_headless: bool) -> Option<TrustPrompt> {
         let doubt = self.ground.doubt.clone()?;
         if is_headless {
             return Some(TrustPrompt::Tell(doubt.notice));
         }
         let mut form = doubt.form;
         form.message += &allowed_by_trust(&policies::allowed_if_trusted(&self.ground, env));
-        Some(TrustPrompt::Ask(Arc::new(form)))
+        let files = self.ground.project.instruction_files();
+        let UnseenFiles { diffs, bytes } = unseen_or_changed(provenance, &self.ground.folder, &files);
+        if !diffs.is_empty() {
+            form.message += SHOWN;
+        }
+        self.seen = bytes;
+        Some(TrustPrompt::Ask(TrustForm { form: Arc::new(form), diffs: diffs.into() }))
     }
 }
 

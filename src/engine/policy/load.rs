@@ -20,6 +20,7 @@ use crate::base::{
     check::{self, CheckerAction, CheckerContext},
     log::{Decision, Mode},
     path::AbsPath,
+    sandbox::ProgramSandbox,
     tool::{RUN_SHELL_COMMAND as SHELL, ToolSpec},
 };
 
@@ -302,6 +303,7 @@ struct RawChecker {
     required_context: Option<Vec<String>>,
     #[serde(default)]
     config: Value,
+    sandbox: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -327,7 +329,14 @@ fn checker(mut table: toml::Table, tier: Tier, place: &RuleSource) -> Result<Che
         CheckerKind::External if !raw.name.starts_with('/') && !raw.name.starts_with("~/") => {
             return Err(RuleError::RelativeProgram(raw.name));
         }
-        CheckerKind::External => CheckerAction::External { program: raw.name.clone(), args: raw.args },
+        CheckerKind::External if tier == Tier::Workspace && raw.sandbox.is_some() => {
+            return Err(RuleError::Refused("a workspace may not change the sandbox of a program"));
+        }
+        CheckerKind::External => {
+            let sandbox = ProgramSandbox::read(raw.sandbox.as_ref());
+            let sandbox = sandbox.map_err(|_| RuleError::Invalid("its sandbox has an unknown key or value"))?;
+            CheckerAction::External { program: raw.name.clone(), args: raw.args, sandbox }
+        }
     };
     let timeout_ms = raw.timeout.unwrap_or(TIMEOUT_MS);
     if !(1..=MAX_TIMEOUT_MS).contains(&timeout_ms) {

@@ -22,8 +22,13 @@ impl NonTurnWork {
         client_rewind::handle_input(&mut self.rewinding, input, cx, has_turn);
         self.policy_queries.handle_input(input, cx.step, &cx.spec.toolbox);
         self.question_hooks.observe_input(input, cx.step, has_turn);
-        if let Input::ServerQuestionWaits(it) = input {
-            self.question_hooks.tell_waiting(it, &cx.spec.toolbox, cx.step);
+        match input {
+            Input::ServerQuestionWaits(it) => self.question_hooks.tell_waiting(it, &cx.spec.toolbox, cx.step),
+            Input::KeptInside(it) => cx.scratch.preamble.add_kept_inside(it),
+            Input::HookFinished { report, .. } => {
+                report.kept_inside.iter().for_each(|it| cx.scratch.preamble.add_kept_inside(it));
+            }
+            _ => (),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Session,
-    tests_given::{finding, origin, refused_key, spec},
+    tests_given::{finding, kept_inside, origin, refused_key, spec, unseen_shown},
 };
 use crate::{
     base::{
@@ -35,7 +35,7 @@ use crate::{
     },
     engine::{
         record::Record,
-        step::{Act, Effect, Input, OptionValue, StepOutput, TrustPrompt},
+        step::{Act, Effect, Input, OptionValue, StepOutput, TrustForm, TrustPrompt},
     },
 };
 
@@ -208,7 +208,7 @@ impl World {
         Input::TrustPrompt(if self.dice(3) == 0 {
             TrustPrompt::Tell("no".to_owned())
         } else {
-            TrustPrompt::Ask(Arc::new(form))
+            TrustPrompt::Ask(TrustForm { form: Arc::new(form), diffs: Arc::default() })
         })
     }
 
@@ -280,7 +280,8 @@ impl World {
             }
             Effect::CompareCheckpoint { .. } => Input::Compared { effect, changes: self.changes() },
             Effect::Restore(order) => Input::Restored { effect, result: self.restored(&order) },
-            Effect::Diff { .. } => Input::Diffed { effect, result: Ok("-a\n+b".to_owned()) },
+            Effect::ShowUnseen { roots } => unseen_shown(effect, roots, self.dice(3)),
+            Effect::LookAt { .. } | Effect::Diff { .. } => Input::Diffed { effect, result: Ok("-a\n+b".to_owned()) },
             Effect::RewindConversation { to } => Input::RewindConversation { to, log: self.log.clone().into() },
             Effect::SetTimer { .. } => Input::TimerFired { effect },
             Effect::ApplyTrust(_) => {
@@ -334,7 +335,8 @@ impl World {
             12 => return HookReport::from_end(HookEnd::Exit(2)),
             _ => json!({}),
         };
-        HookReport { stdout: said.to_string(), ..HookReport::from_end(HookEnd::Exit(0)) }
+        let kept_inside = (self.dice(8) == 0).then(|| kept_inside(self.dice(20)));
+        HookReport { stdout: said.to_string(), kept_inside, ..HookReport::from_end(HookEnd::Exit(0)) }
     }
 
     fn chunks(&mut self) -> Vec<Chunk> {

@@ -10,12 +10,13 @@ use crate::{
         check::CheckFinding,
         credential::{Credential, CredentialOwner},
         hook::{Hook, HookEvent, HookSource},
-        ids::SessionId,
+        ids::{EffectId, SessionId},
         limits::Limits,
         log::{Decision, Mode, Principal},
         model::{Details, Failure, FailureKind},
         path::AbsPath,
         tool::{ToolKind, ToolSpec, ToolTraits},
+        unseen_files::{KeptInside, UnseenFiles},
     },
     engine::{
         context::{Instructions, SessionEnvironment},
@@ -27,6 +28,7 @@ use crate::{
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
         scheduler::{self, Toolbox},
+        step::Input,
         turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
     },
 };
@@ -147,4 +149,13 @@ pub(super) fn refused_key() -> Failure {
     let credential = Some(Credential::new(CredentialOwner::Model, "p", None));
     let details = Box::new(Details { credential, ..Details::default() });
     Failure { details, ..Failure::new(FailureKind::Auth, "no key") }
+}
+
+pub(super) fn kept_inside(n: u64) -> KeptInside {
+    KeptInside { program: format!("the hook {n}"), roots: AbsPath::new("/w").into_iter().collect() }
+}
+
+pub(super) fn unseen_shown(effect: EffectId, roots: Vec<AbsPath>, die: u64) -> Input {
+    let bytes = roots.into_iter().map(|it| (it, [0; 32])).collect();
+    Input::UnseenShown { effect, shown: (die > 0).then_some(UnseenFiles { diffs: Vec::new(), bytes }) }
 }

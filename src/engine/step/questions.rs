@@ -9,7 +9,7 @@ use crate::base::{
     event::Location,
     ids::{CallId, QuestionId},
     question::Form,
-    tool::{Display, ToolKind},
+    tool::{Display, FileDiff, ToolKind},
 };
 
 /// A question to the user. Answered once, or withdrawn.
@@ -26,6 +26,8 @@ pub enum QuestionTopic {
     Trust {
         call: CallId,
         form: Arc<Form>,
+        /// Instructions for the model that an agent wrote, or that changed since they were trusted.
+        diffs: Arc<[FileDiff]>,
     },
     /// How to continue without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
     Fallback {
@@ -50,6 +52,13 @@ pub enum QuestionTopic {
         credential: Box<Credential>,
         message: String,
     },
+}
+
+/// What a trust question shows.
+#[derive(Clone, Debug)]
+pub struct TrustForm {
+    pub form: Arc<Form>,
+    pub diffs: Arc<[FileDiff]>,
 }
 
 impl QuestionTopic {

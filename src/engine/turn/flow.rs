@@ -23,6 +23,8 @@ pub(super) enum Station {
     Credentials,
     /// Of servers, that arose since the last turn.
     Questions,
+    /// What programs outside would reach that an agent wrote.
+    Looks,
     /// What user and model are told before it begins.
     Notices,
     /// Resources of servers that the prompt names.
@@ -44,6 +46,8 @@ pub(super) enum Station {
     ToolChoice,
     Send,
     Calls,
+    /// The same, of hooks around the calls.
+    LooksAfterCalls,
     /// Memory files of the folders that the calls came to.
     Discovery,
     /// The same calls again and again.

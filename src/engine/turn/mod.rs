@@ -27,6 +27,7 @@ mod init_command;
 mod leaving_out;
 mod limits;
 mod live_state;
+mod looks;
 mod loop_detection;
 mod loop_recovery;
 mod memory_changing;

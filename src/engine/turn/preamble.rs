@@ -1,18 +1,15 @@
 //! The opening of a turn: waits for MCP servers and collects notices about those that failed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     base::{
         credential::{Credential, CredentialOwner},
         ids::ElicitationId,
-        question::Form,
         text,
+        unseen_files::KeptInside,
     },
-    engine::step::{Input, Server, ServerStatus, TrustPrompt, WaitingQuestion},
+    engine::step::{Input, Server, ServerStatus, TrustForm, TrustPrompt, WaitingQuestion},
 };
 
 /// A client may accept a question as soon as its page is open.
@@ -36,13 +33,15 @@ pub struct Preamble {
     /// What is told once: servers that are slow or off, notices.
     told: BTreeSet<String>,
     /// What the user is to be asked about the folder.
-    doubt: Option<Arc<Form>>,
+    doubt: Option<TrustForm>,
     /// Why the session starts, for its hooks; they hear of it in the next turn, when trust is settled.
     opening: Option<&'static str>,
     /// They heard of it.
     opened: bool,
     /// Of servers, since the last turn.
     questions: Vec<WaitingQuestion>,
+    /// Programs that run in the sandbox though settings say outside.
+    kept_inside: Vec<KeptInside>,
 }
 
 impl Preamble {
@@ -70,7 +69,29 @@ impl Preamble {
     /// It has nothing to say or to ask.
     pub fn is_empty(&self) -> bool {
         let of_servers = self.starting.is_empty() && self.untrusted.is_empty() && self.unauthorized.is_empty();
-        of_servers && self.notices.is_empty() && self.questions.is_empty() && self.doubt.is_none()
+        of_servers
+            && self.notices.is_empty()
+            && self.questions.is_empty()
+            && self.doubt.is_none()
+            && self.kept_inside.is_empty()
+    }
+
+    /// The user is to be asked about it, unless it is asked about once already.
+    pub fn add_kept_inside(&mut self, it: &KeptInside) {
+        let is_same = |known: &KeptInside| known.program == it.program;
+        if !self.kept_inside.iter().any(is_same) && !self.told.contains(&it.program) {
+            self.kept_inside.push(it.clone());
+        }
+    }
+
+    /// The oldest one.
+    pub fn take_kept_inside(&mut self) -> Option<KeptInside> {
+        (!self.kept_inside.is_empty()).then(|| self.kept_inside.remove(0))
+    }
+
+    /// The user is asked about that program: nothing more is asked about it.
+    pub fn note_look_question(&mut self, program: &str) {
+        self.told.insert(program.to_owned());
     }
 
     pub fn add_question(&mut self, it: WaitingQuestion) {
@@ -173,7 +194,7 @@ impl Preamble {
     }
 
     /// The question that is still open.
-    pub fn trust_form(&self) -> Option<Arc<Form>> {
+    pub fn trust_form(&self) -> Option<TrustForm> {
         self.doubt.clone()
     }
 

@@ -17,7 +17,7 @@ use crate::{
     },
     engine::{
         record::Step,
-        step::{Effect, Input, QuestionTopic},
+        step::{Effect, Input, QuestionTopic, TrustForm},
     },
 };
 
@@ -40,9 +40,9 @@ struct TrustDecision {
 }
 
 pub(super) fn ask_trust(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
-    let Some(form) = cx.scratch.preamble.trust_form() else { return Flow::Next };
+    let Some(TrustForm { form, diffs }) = cx.scratch.preamble.trust_form() else { return Flow::Next };
     let title = text::first_line(form.message.split_inclusive('?').next().unwrap_or_default(), TITLE);
-    Flow::wait(TrustQuestion { asked: TRUST.ask(cx.step, title, |call| QuestionTopic::Trust { call, form }) })
+    Flow::wait(TrustQuestion { asked: TRUST.ask(cx.step, title, |call| QuestionTopic::Trust { call, form, diffs }) })
 }
 
 impl Phase for TrustQuestion {

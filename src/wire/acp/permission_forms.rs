@@ -15,6 +15,7 @@ use crate::{
         question::Form,
         shown_text::{show_line, show_text},
         text,
+        tool::{Display, FileDiff},
         trust::TrustChoice,
     },
     wire::acp::{session::wire_id, tool_calls},
@@ -23,15 +24,18 @@ use crate::{
 /// Most characters of a title.
 const TITLE: usize = 200;
 
-pub fn request(session: &SessionId, call: &CallId, form: &Form) -> RequestPermissionRequest {
+/// `diffs`: what the question is about, beside its words.
+pub fn request(session: &SessionId, call: &CallId, form: &Form, diffs: &[FileDiff]) -> RequestPermissionRequest {
     let choices = form.fields.iter().flat_map(|it| it.kind.options());
     let options =
         choices.filter_map(|it| Some(PermissionOption::new(it.value.clone(), show_line(&it.title), kind(&it.value)?)));
     let message = show_text(&form.message);
+    let shown = Display::Diffs { files: diffs.to_vec() };
+    let content = [tool_calls::text_content(&message)].into_iter().chain(tool_calls::display_content(&shown));
     let fields = ToolCallUpdateFields::new()
         .title(first_sentence(&message))
         .status(ToolCallStatus::Pending)
-        .content(vec![tool_calls::text_content(&message)]);
+        .content(content.collect::<Vec<_>>());
     RequestPermissionRequest::new(
         wire_id(session),
         ToolCallUpdate::new(call.as_str().to_owned(), fields),

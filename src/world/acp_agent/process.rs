@@ -19,7 +19,12 @@ use crate::{
     wire::acp::peer::{self, AUTH_REQUIRED, PeerFacts, Refusal},
     world::{
         disk,
-        process::{Groups, PipedProcess, Spawn, Stdin, server_process::ServerProcess},
+        process::{
+            Groups, PipedProcess, Spawn, Stdin,
+            lack_notices::{LackNotices, lack_in_words},
+            outside::OutsideGate,
+            server_process::ServerProcess,
+        },
         secrets::name_looks_secret,
     },
 };
@@ -40,6 +45,10 @@ pub struct AgentLaunch {
     pub env: Vec<(String, String)>,
     /// `None`: it may do what the user may.
     pub confined: Option<Confinement>,
+    /// The user wants it outside: where the gate is open, nothing holds it.
+    pub gate: Option<OutsideGate>,
+    /// What the user was told of its rights.
+    pub told: LackNotices,
     pub groups: Groups,
 }
 
@@ -59,6 +68,8 @@ pub struct RunningAgent {
     keeper: Option<Keeper>,
     facts: PeerFacts,
     line: String,
+    /// How the sandbox holds it, for people, where that is not as usual.
+    hold: String,
 }
 
 /// Holds the process in a task of its own, so that it ends in order wherever the rest is dropped.
@@ -92,14 +103,14 @@ impl RunningAgent {
         agent.session = peer::session_id(&made).map_err(|why| agent.error_words(&why))?;
         let name = if agent.facts.name.is_empty() { &line } else { &agent.facts.name };
         let said: Vec<String> = std::iter::once(name.clone()).chain(peer::choices(&made)).collect();
-        let held = if launch.confined.is_some() { "" } else { " No sandbox holds it." };
-        let text = format!("Another agent works here: {}.{held}", said.join(", "));
+        let text = format!("Another agent works here: {}.{}", said.join(", "), agent.hold);
         Ok((agent, text))
     }
 
     async fn open(launch: &AgentLaunch, line: String) -> Result<(Self, PeerFacts), AgentStartError> {
         let failed = |why: String| AgentStartError::Failed(format!("`{line}` could not be used: {why}"));
-        let (keeper, peer, incoming) = spawn(launch).await.map_err(&failed)?;
+        let (confined, hold) = hold(launch).await;
+        let (keeper, peer, incoming) = spawn(launch, confined).await.map_err(&failed)?;
         let mut agent = Self {
             session: String::new(),
             incoming,
@@ -107,6 +118,7 @@ impl RunningAgent {
             keeper: Some(keeper),
             facts: PeerFacts::default(),
             line: line.clone(),
+            hold,
         };
         let mut answer = agent.request("initialize", peer::initialize());
         let mut n_noise = 0;
@@ -195,8 +207,26 @@ pub const GONE: &str = "it closed the connection";
 /// In place of an agent's own words.
 const SIGN_IN: &str = "auth_required";
 
+/// What holds it now, and what people are told of that.
+async fn hold(launch: &AgentLaunch) -> (Option<&Confinement>, String) {
+    let refusal = match &launch.gate {
+        Some(it) => it.refusal().await,
+        None => None,
+    };
+    let confined = launch.confined.as_ref().filter(|_| launch.gate.is_none() || refusal.is_some());
+    let said = match (confined, refusal) {
+        (None, _) => " No sandbox holds it.".to_owned(),
+        (_, Some(why)) => format!(" It runs in the sandbox, though its settings say outside: {why}."),
+        (Some(_), None) => String::new(),
+    };
+    (confined, said)
+}
+
 /// Starts the process with its keeper.
-async fn spawn(launch: &AgentLaunch) -> Result<(Keeper, Peer, Receiver<Incoming>), String> {
+async fn spawn(
+    launch: &AgentLaunch,
+    confined: Option<&Confinement>,
+) -> Result<(Keeper, Peer, Receiver<Incoming>), String> {
     let scripts = launch.program.scripts.clone();
     let changed = tokio::task::spawn_blocking(move || disk::changed_file(&scripts)).await;
     if let Some(why) = changed.unwrap_or_else(|it| Some(it.to_string())) {
@@ -204,7 +234,6 @@ async fn spawn(launch: &AgentLaunch) -> Result<(Keeper, Peer, Receiver<Incoming>
     }
     let env: Vec<(String, String)> = launch.env.iter().chain(&launch.program.env).cloned().collect();
     let args: Vec<&str> = launch.program.args.iter().map(String::as_str).collect();
-    let confined = launch.confined.as_ref();
     let program = launch.program.command.as_str();
     let spawn = Spawn { program, args: &args, cwd: &launch.cwd, env: &env, stdin: Stdin::Piped, confined };
     let PipedProcess { life, stdin, stdout, stderr } = spawn.start_piped(&launch.groups).map_err(|it| absence(&it))?;
@@ -212,7 +241,11 @@ async fn spawn(launch: &AgentLaunch) -> Result<(Keeper, Peer, Receiver<Incoming>
     let process = ServerProcess::new(life, stderr, secrets.filter(|it| it.len() >= 6).collect());
     let (peer, incoming) = Peer::connect(stdout, stdin);
     let (stop, stopped) = oneshot::channel();
-    let ended = tokio::spawn(keep(process, stopped));
+    let line = launch.program.line();
+    let (told, confined) = (launch.told.clone(), confined.cloned());
+    // Its answers are the model's: only its log says what it lacked.
+    let lack = move |said: &str| lack_in_words(confined.as_ref()?, said).filter(|_| told.is_new(&line));
+    let ended = tokio::spawn(keep(process, lack, stopped));
     Ok((Keeper { stop, ended }, peer, incoming))
 }
 
@@ -224,7 +257,12 @@ fn absence(why: &io::Error) -> String {
 }
 
 /// Until nobody wants it any more. It has a moment to leave by itself.
-async fn keep(mut process: ServerProcess, stopped: oneshot::Receiver<()>) -> AgentEnd {
+async fn keep(
+    mut process: ServerProcess,
+    lack: impl Fn(&str) -> Option<String>,
+    stopped: oneshot::Receiver<()>,
+) -> AgentEnd {
+    let log = process.log_tail();
     let mut by_itself = tokio::select! {
         () = process.wait_for_exit() => true,
         _ = stopped => false,
@@ -235,7 +273,13 @@ async fn keep(mut process: ServerProcess, stopped: oneshot::Receiver<()>) -> Age
     process.end().await;
     // All of it is gone by now: it is not waited for in earnest.
     let findings = timeout(FAREWELL, process.final_findings()).await.ok().and_then(|it| it.in_words("another agent"));
-    let reason = if by_itself { process.exit_reason().await } else { String::new() };
+    let mut reason = if by_itself { process.exit_reason().await } else { String::new() };
+    let lack = lack(&log.take());
+    if let Some(it) = lack.as_ref().filter(|_| !reason.is_empty()) {
+        reason += &format!(". {it}");
+    }
+    let findings = findings.into_iter().chain(lack.map(|it| format!("{it}.")));
+    let findings = findings.reduce(|one, other| format!("{one}\n{other}"));
     AgentEnd { reason, findings }
 }
 

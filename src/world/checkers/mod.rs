@@ -66,7 +66,7 @@ pub async fn ask(check: Check, site: CheckSite, groups: &Groups) -> Result<Check
             let judge = move || allowed_path::judge(&check.call.args, &check.checker.config, &site);
             Ok(tokio::task::spawn_blocking(judge).await?)
         }
-        CheckerAction::External { program, args } => external::ask(&check, program, args, &site, groups).await,
+        CheckerAction::External { program, args, .. } => external::ask(&check, program, args, &site, groups).await,
     }
 }
 

@@ -35,6 +35,7 @@ use crate::{
         tool::{Display, ToolError, ToolOutput},
     },
     world::process::{
+        lack_notices::lack_in_words,
         outside::OutsideGate,
         sandbox::{self, Quarantine},
     },
@@ -122,14 +123,24 @@ impl Connection {
         Self { asking, roots, subscriptions: it.subscriptions.clone(), ..self }
     }
 
-    /// Why a request would reach what an agent wrote, by a server that runs outside: a request counts as a start.
-    pub(super) async fn gate_refusal(&self) -> Option<String> {
-        let gate = self.process_hold.gate.as_ref().filter(|_| self.process_hold.findings.is_outside())?;
-        let why = gate.refusal().await?;
-        Some(format!(
-            "castor did not ask this server, which runs outside the sandbox: {why}. Tell the user; `/mcp disable` and `/mcp \
-             enable` start the server inside"
-        ))
+    /// A request to a server outside counts as a start: where it would reach what an agent wrote, the server starts anew,
+    /// inside, and the request waits for that.
+    pub(super) async fn check_gate(&self) {
+        let gate = self.process_hold.gate.as_ref().filter(|_| self.process_hold.findings.is_outside());
+        if let Some(it) = gate
+            && it.refusal().await.is_some()
+            && self.process_hold.findings.note_end_outside()
+        {
+            self.line.restart();
+        }
+    }
+
+    /// The user looked: a server that was kept inside starts anew, where its start may let it out.
+    pub fn leave_sandbox(&self) {
+        let ProcessHold { gate, findings, .. } = &self.process_hold;
+        if gate.is_some() && !findings.is_outside() {
+            self.line.restart();
+        }
     }
 
     pub(super) fn line(&self) -> ServerLink {
@@ -144,16 +155,22 @@ impl Connection {
     /// What appears meanwhile that somebody would obey is put aside: it may be the server's. What was found under its
     /// process before is told, too.
     pub async fn call(&self, call: ServerCall<'_>) -> ToolOutput {
+        self.check_gate().await;
         let ProcessHold { confined, findings: found, .. } = self.process_hold.clone();
         let Some(confined) = confined.filter(|_| !found.is_outside()) else {
             return self.send(&call).await;
         };
-        let before = match spawn_blocking(move || sandbox::snapshot_config(&confined)).await {
+        let looked = confined.clone();
+        let before = match spawn_blocking(move || sandbox::snapshot_config(&looked)).await {
             Ok(Err(why)) => return failed_output(call.tool, &why.to_string()),
             Ok(Ok(it)) => Some(it),
             Err(_) => None,
         };
         let mut res = self.send(&call).await;
+        // Behind castor's own words, which name the tool in quotes.
+        let failure = res.error.as_ref().and_then(|it| it.message.split_once(": ")).map_or("", |it| it.1);
+        let lack = lack_in_words(&confined, &format!("{}\n{failure}", found.take_log()));
+        found.add_text(lack.filter(|_| found.note_lack()).map(|it| format!("{it}.")));
         let look = move |before: Arc<Quarantine>| {
             found.take().into_iter().chain(before.findings().in_words("this call")).collect()
         };
@@ -162,9 +179,13 @@ impl Connection {
             && !said.is_empty()
         {
             let said = said.join("\n");
-            match &mut res.display {
-                Some(Display::Text { text }) => text.push_str(&format!("\n{said}")),
-                other => *other = Some(Display::Text { text: said.clone() }),
+            match (&mut res.error, &mut res.display) {
+                (Some(it), _) => {
+                    it.for_model.iter_mut().for_each(|it| it.push_str(&format!("\n{said}")));
+                    it.message.push_str(&format!("\n{said}"));
+                }
+                (None, Some(Display::Text { text })) => text.push_str(&format!("\n{said}")),
+                (None, other) => *other = Some(Display::Text { text: said.clone() }),
             }
             res.content.push(Part::text(said));
         }

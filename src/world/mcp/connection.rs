@@ -20,8 +20,8 @@ const END_REASON_WAIT: Duration = Duration::from_secs(1);
 /// Longest reason that is told: it has words of the server's own.
 pub(super) const MAX_WHY: usize = 2_000;
 
-/// While a server is connected anew with another credential.
-pub(super) const RENEWED: &str = "its credential changed";
+/// While a server is connected anew: with another credential, or in the sandbox, or out of it.
+pub(super) const RENEWED: &str = "its credential, or its place in or outside the sandbox, changed";
 
 #[derive(Clone)]
 enum State {
@@ -98,6 +98,11 @@ impl ServerLink {
     /// From now on the server is reached by this link. Whoever calls waits until it is.
     pub fn renew(&self, link: McpLink) {
         self.renewed.send_modify(|it| *it = (it.0 + 1, Some(link)));
+    }
+
+    /// The server starts anew, by the link that it has. Whoever calls waits for that.
+    pub fn restart(&self) {
+        self.renewed.send_modify(|it| it.0 += 1);
     }
 
     /// Whom to speak to. A server that is down is waited for, where it is started again soon.

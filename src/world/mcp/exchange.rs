@@ -60,9 +60,6 @@ impl Connection {
         request: &ClientRequest,
         patience: &Patience<'_>,
     ) -> Result<Value, NoAnswer> {
-        if let Some(why) = self.gate_refusal().await {
-            return Err(NoAnswer::Unprovided(why));
-        }
         let (mut given, mut was_on_page) = (GivenInput::default(), false);
         for _ in 0..MAX_ROUNDS {
             // A page changes nothing of the request.

@@ -126,6 +126,8 @@ pub enum ServerEvent {
     ResourceUpdated(String),
     /// What the user went to the page of that name for is done.
     PageCompleted(String),
+    /// It runs in the sandbox though the user wants it outside: what it reaches.
+    KeptInside(Vec<AbsPath>),
     /// It is gone, or could not be started; another try, `Ready` or `Lost` follows.
     Down(ServerOutage),
     /// It could not be reached, or is gone for good: why, in one line for people.

@@ -66,6 +66,7 @@ impl Connection {
         limit: Duration,
         cancel: &CancellationToken,
     ) -> Result<Value, String> {
+        self.check_gate().await;
         let patience = Patience { silence: limit, cancel, show: None };
         self.exchange(&mut self.line(), &request, &patience).await.map_err(|it| it.to_string())
     }

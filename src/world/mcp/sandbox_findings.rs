@@ -5,11 +5,20 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::base::terminal::ObeyedFindings;
+use crate::{base::terminal::ObeyedFindings, world::process::server_process::LogTail};
 
 /// Of the process that runs now. Cheap to clone: all hold the same.
 #[derive(Clone, Default)]
-pub struct PendingFindings(Arc<Mutex<Vec<String>>>, Arc<AtomicBool>);
+pub struct PendingFindings(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    notes: Mutex<Vec<String>>,
+    is_outside: AtomicBool,
+    log: Mutex<LogTail>,
+    /// The user was told what the server lacks: once is enough.
+    has_told_lack: AtomicBool,
+}
 
 const WHO: &str = "the server";
 
@@ -19,9 +28,13 @@ impl PendingFindings {
         self.with(|it| it.extend(found.in_words(WHO)));
     }
 
+    pub(super) fn add_text(&self, text: Option<String>) {
+        self.with(|it| it.extend(text));
+    }
+
     /// It runs outside, or does not as its gate was closed: that is told once in a session and line.
     pub(super) fn note_start(&self, is_outside: bool, refusal: Option<String>) {
-        self.1.store(is_outside, Ordering::Relaxed);
+        self.0.is_outside.store(is_outside, Ordering::Relaxed);
         let said =
             refusal.map(|why| format!("The server runs in the sandbox, though its settings say outside: {why}."));
         self.with(|all| all.extend(said));
@@ -29,7 +42,27 @@ impl PendingFindings {
 
     /// Whether the process that runs now is outside.
     pub(super) fn is_outside(&self) -> bool {
-        self.1.load(Ordering::Relaxed)
+        self.0.is_outside.load(Ordering::Relaxed)
+    }
+
+    /// The process that runs outside is to end. Whether this is news.
+    pub(super) fn note_end_outside(&self) -> bool {
+        self.0.is_outside.swap(false, Ordering::Relaxed)
+    }
+
+    /// A process has started, with this log.
+    pub(super) fn follow(&self, log: LogTail) {
+        *self.0.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    /// What it logged since this was asked last.
+    pub(super) fn take_log(&self) -> String {
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether nothing was told yet of what it lacks. It is now.
+    pub(super) fn note_lack(&self) -> bool {
+        !self.0.has_told_lack.swap(true, Ordering::Relaxed)
     }
 
     /// What was not told yet.
@@ -38,7 +71,7 @@ impl PendingFindings {
     }
 
     fn with<T>(&self, then: impl FnOnce(&mut Vec<String>) -> T) -> T {
-        then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        then(&mut self.0.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -93,10 +93,15 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
         .with_listener(&listener);
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
+        if let Some(gate) = launch.gate.as_ref().filter(|_| open.refusal.is_some()) {
+            tell(ServerEvent::KeptInside(gate.roots.clone())).await;
+        }
         held.findings.note_start(open.is_outside, open.refusal.take());
+        open.process.iter().for_each(|it| held.findings.follow(it.log_tail()));
+        let confined = launch.confined.clone().filter(|_| !open.is_outside);
         tell(ServerEvent::Ready { connection: connection.clone(), lists: Box::new(ready.clone()) }).await;
         let gone = tokio::select! {
-            why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
+            why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(stdio::with_lack(why, confined.as_deref())),
             () = plug.wait_until_renewed() => None,
         };
         let mut outage = Outage { plug: &mut plug, restarts: &mut restarts, tell };

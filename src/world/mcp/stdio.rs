@@ -16,7 +16,7 @@ use crate::{
     world::{
         disk,
         process::{
-            Groups, PipedProcess, Spawn, Stdin, reach, sandbox::denial::recognise_denial, server_process::ServerProcess,
+            Groups, PipedProcess, Spawn, Stdin, lack_notices::lack_in_words, reach, server_process::ServerProcess,
         },
         secrets::{name_looks_secret, value_looks_secret},
     },
@@ -63,22 +63,16 @@ pub(super) async fn open(
     let overflow = LineOverflow::default();
     let transport = LineTransport::new(stdout, stdin, overflow.clone());
     let open = match OpenConnection::handshake(transport, listener, Some(process)).await {
-        Err(StartError::Gone(why)) => return Err(StartError::Gone(with_lack(why, confined, command, &cwd))),
+        Err(StartError::Gone(why)) => return Err(StartError::Gone(with_lack(why, confined))),
         it => it?,
     };
     Ok(OpenConnection { overflow, is_outside, refusal, ..open })
 }
 
 /// Why a confined one ended, with what it lacked most likely.
-fn with_lack(why: String, confined: Option<&Confinement>, command: &str, cwd: &AbsPath) -> String {
-    match confined.and_then(|it| recognise_denial(it, cwd, command, None, &why)) {
-        Some(denial) => {
-            let (lack, key) = (denial.in_words(), denial.settings_key());
-            format!(
-                "{why}. It runs in the sandbox of commands, because it reaches the workspace. {lack} If it needs that, \
-                     add {key} to it in your settings"
-            )
-        }
+pub(super) fn with_lack(why: String, confined: Option<&Confinement>) -> String {
+    match confined.and_then(|it| lack_in_words(it, &why)) {
+        Some(lack) => format!("{why}. {lack}"),
         None => why,
     }
 }

@@ -7,6 +7,7 @@ mod file_limit;
 pub mod foreground;
 mod groups;
 pub mod heap;
+pub mod lack_notices;
 pub mod outside;
 mod pipes;
 pub mod reach;

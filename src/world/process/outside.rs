@@ -4,8 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::sandbox::writers;
-use crate::{base::path::AbsPath, world::provenance::Provenance};
+use super::{reach::ProgramLine, sandbox::writers};
+use crate::{
+    base::{path::AbsPath, sandbox::Confinement},
+    world::provenance::Provenance,
+};
 
 /// How long a start waits for processes of an agent that may write what it reaches.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,6 +24,14 @@ pub struct OutsideGate {
 }
 
 impl OutsideGate {
+    /// For a program that its user lets out: the roots that it works in and those that its line names.
+    pub fn of_line(commands: &Confinement, line: &ProgramLine<'_>) -> Option<Self> {
+        let castor = commands.own_folders.records.parent().filter(|_| !commands.untrusted)?;
+        let mut roots = line.named_roots(&commands.roots);
+        roots.extend(commands.roots.iter().filter(|root| line.folder.is_within(root)).cloned());
+        Some(Self { castor, roots: roots.into_iter().collect() })
+    }
+
     /// Why it may not start outside now, or be called there; `None`: it may.
     pub async fn refusal(&self) -> Option<String> {
         let end = Instant::now() + PATIENCE;

@@ -1,6 +1,9 @@
 //! The process of an MCP server or another agent: its end, and what it logged about that.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
@@ -21,6 +24,8 @@ const FAREWELL: Duration = Duration::from_millis(200);
 const MAX_LINE: u64 = 4 * 1024;
 /// Lines about the error that are shown: `npm error code E404`, and what that means.
 const MAX_ERRORS: usize = 2;
+/// What is kept of its log for whoever asks next, in bytes.
+const MAX_TAIL: usize = 4 * 1024;
 /// Longest line that is shown, in characters.
 const MAX_SHOWN: usize = 300;
 
@@ -30,11 +35,32 @@ pub struct ServerProcess {
     exit: Option<Exit>,
     /// Ends with stderr.
     log: JoinHandle<LogDigest>,
+    tail: LogTail,
+}
+
+/// The newest lines of a server's log, until somebody takes them. Cheap to clone: all hold the same.
+#[derive(Clone, Default)]
+pub struct LogTail(Arc<Mutex<String>>);
+
+impl LogTail {
+    fn add(&self, lines: &str) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = text::tail(&format!("{kept}{lines}"), MAX_TAIL).to_owned();
+    }
+
+    pub fn take(&self) -> String {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl ServerProcess {
     pub fn new(life: ProcessGuard, stderr: ChildStderr, secrets: Vec<String>) -> Self {
-        Self { life, exit: None, log: tokio::spawn(log(stderr, secrets)) }
+        let tail = LogTail::default();
+        Self { life, exit: None, log: tokio::spawn(log(stderr, secrets, tail.clone())), tail }
+    }
+
+    pub fn log_tail(&self) -> LogTail {
+        self.tail.clone()
     }
 
     /// New configuration from its start is quarantined; what appears between its calls may be the user's.
@@ -120,7 +146,7 @@ impl LogDigest {
 
 /// Passes a server's log on to ours, and keeps what it says of errors. Some servers print what they were started with:
 /// secrets do not go further, neither to the log nor to the model.
-async fn log(stderr: ChildStderr, secrets: Vec<String>) -> LogDigest {
+async fn log(stderr: ChildStderr, secrets: Vec<String>, tail: LogTail) -> LogDigest {
     let (mut reader, mut line, mut digest) = (BufReader::new(stderr), Vec::new(), LogDigest::default());
     loop {
         line.clear();
@@ -134,6 +160,7 @@ async fn log(stderr: ChildStderr, secrets: Vec<String>) -> LogDigest {
         if !text.trim().is_empty() {
             tracing::debug!(target: "castor::server::stderr", "{}", text.trim_end());
             digest.add(&text);
+            tail.add(&text);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::{
         },
     },
     world::{
+        provenance::Provenance,
         secrets::Env,
         workspace::{
             Reader, Warning,
@@ -79,6 +80,7 @@ pub fn load(env: &Env, folder: &AbsPath) -> FolderConfig {
                 }
                 _ => project.trust_all(),
             }
+            doubt = distrust_unseen(env, &folder, &mut project).or(doubt);
         }
     }
     let (env, more) = dotenv::extend_env(env, &project);
@@ -353,6 +355,23 @@ fn save_trusted_files(
     project.mark_unapproved(&open);
     let starts = project.describe_programs(|name| open.iter().any(|(it, _)| it == name));
     change_doubt(folder, &open, &starts)
+}
+
+/// What an agent wrote of agents, commands and skills does not count before somebody looked, whatever the folder's trust.
+fn distrust_unseen(env: &Env, folder: &AbsPath, project: &mut ProjectFiles) -> Option<TrustDoubt> {
+    let home = castor_home(env).filter(|_| project.bound_instructions().next().is_some())?;
+    // What cannot be known may be an agent's.
+    let unseen = Provenance::new(&home, &[]).unseen_below(folder).ok();
+    let is_unseen =
+        |it: &AbsPath| unseen.as_ref().is_none_or(|all| all.iter().any(|of| it.as_path().starts_with(&of.path)));
+    let found = project.bound_instructions().filter(|it| is_unseen(it.1));
+    let names: Vec<String> = found.map(|it| it.0.to_owned()).collect();
+    let first = names.first()?.clone();
+    let open = project.distrust(names);
+    let starts = project.describe_programs(|name| open.iter().any(|(it, _)| it == name));
+    let doubt = change_doubt(folder, &open, &starts)?;
+    let notice = format!("{} What an agent wrote needs your look first: castor looked {first}", doubt.notice);
+    Some(TrustDoubt { notice, ..doubt })
 }
 
 #[cfg(test)]

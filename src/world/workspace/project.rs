@@ -228,6 +228,18 @@ impl ProjectFiles {
         self.files.iter().map(|it| it.piece.clone()).collect()
     }
 
+    /// Files that are bound to the user's yes and tell a model what to do: their names and paths.
+    pub fn bound_instructions(&self) -> impl Iterator<Item = (&str, &AbsPath)> {
+        let bound = self.files.iter().filter(|it| it.piece.kind.instructs() && it.piece.kind.binds_content());
+        bound.map(|it| (it.piece.name.as_str(), &it.path))
+    }
+
+    /// What a model would obey or run of them, and whether the user's yes does not cover it any more.
+    pub fn instruction_files(&self) -> Vec<(AbsPath, bool)> {
+        let instructs = self.files.iter().filter(|it| it.piece.kind.instructs());
+        instructs.map(|it| (it.path.clone(), self.unapproved.contains_key(&it.piece.name))).collect()
+    }
+
     /// The files in `root` that these settings name, as they were looked at. What a link leads to elsewhere is not among
     /// them.
     pub fn programs(&self, settings: &Value, root: &AbsPath) -> ScriptHashes {
@@ -285,6 +297,15 @@ impl ProjectFiles {
     /// These are not covered by the user's yes.
     pub fn mark_unapproved(&mut self, names: &[(String, bool)]) {
         self.unapproved = names.iter().cloned().collect();
+    }
+
+    /// These do not count, whatever the user's yes covers. Returns all that do not.
+    pub fn distrust(&mut self, names: Vec<String>) -> Vec<(String, bool)> {
+        for it in names {
+            self.trusted.remove(&it);
+            self.unapproved.entry(it).or_insert(false);
+        }
+        self.unapproved.iter().map(|(name, is_new)| (name.clone(), *is_new)).collect()
     }
 
     /// From now on these count, and no others.

@@ -77,8 +77,14 @@ fn peer(run: &PeerAgent, add: &mut dyn FnMut(&str, &str)) {
         PeerAgent::Program(it) => {
             let words = std::iter::once(it.command.as_str()).chain(it.args.iter().map(String::as_str));
             add("command", &words.collect::<Vec<_>>().join(" "));
-            add("network", if it.network { "yes" } else { "no" });
-            add("readable", &names(it.readable.iter().map(String::as_str)));
+            let own = &it.sandbox;
+            let network = if own.network == Some(false) { "no" } else { "yes" };
+            add("network", if own.is_off { "outside the sandbox" } else { network });
+            for (key, all) in [("readable", &own.readable), ("writable", &own.writable), ("sockets", &own.sockets)] {
+                if key == "readable" || !all.is_empty() {
+                    add(key, &names(all.iter().map(String::as_str)));
+                }
+            }
         }
     }
 }

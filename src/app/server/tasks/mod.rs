@@ -6,6 +6,7 @@ pub mod editor_client;
 pub mod effect_task;
 pub mod host_call;
 pub mod jobs;
+mod look_tasks;
 pub mod looks;
 mod memory_tasks;
 pub mod metadata_order;
@@ -257,6 +258,7 @@ impl Tasks {
             | Input::Compared { effect, .. }
             | Input::Restored { effect, .. }
             | Input::Diffed { effect, .. }
+            | Input::UnseenShown { effect, .. }
             | Input::MemoryChanged { effect, .. }
             | Input::ServerAnswered { effect, .. }
             | Input::ServerManaged { effect, .. }

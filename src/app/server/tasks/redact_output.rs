@@ -14,7 +14,7 @@ use crate::{
         guarded_names::SECRETS,
         ids::{EffectId, SessionId},
         path::AbsPath,
-        tool::{Access, Display, TargetPath, ToolError, ToolOutput},
+        tool::{Access, Display, FileDiff, TargetPath, ToolError, ToolOutput},
     },
     engine::step::Input,
     world::{
@@ -35,6 +35,7 @@ pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Inp
             | Input::Previewed { .. }
             | Input::HookFinished { .. }
             | Input::Diffed { .. }
+            | Input::UnseenShown { shown: Some(_), .. }
             | Input::ServerAnswered { .. }
     ) {
         return input;
@@ -49,6 +50,7 @@ pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Inp
         Input::Checked { finding: Ok(it), .. } => exit.text(&mut it.reason),
         Input::Checked { finding: Err(it), .. } => exit.text(it),
         Input::Diffed { result: Ok(it), .. } => exit.text(it),
+        Input::UnseenShown { shown: Some(it), .. } => exit.diffs(&mut it.diffs),
         Input::ServerAnswered { result: Ok(it), .. } => it.iter_mut().for_each(|it| exit.part(it)),
         Input::ServerAnswered { result: Err(it), .. } => exit.text(it),
         Input::HookFinished { report, .. } => {
@@ -148,14 +150,12 @@ impl OutputRedactor {
                 before.iter_mut().for_each(|it| self.shared(it));
                 self.shared(after);
             }
-            Display::Diffs { files } => {
-                files
-                    .iter_mut()
-                    .flat_map(|it| [&mut it.before, &mut it.after])
-                    .flatten()
-                    .for_each(|it| self.shared(it));
-            }
+            Display::Diffs { files } => self.diffs(files),
         }
+    }
+
+    fn diffs(&self, files: &mut [FileDiff]) {
+        files.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten().for_each(|it| self.shared(it));
     }
 
     fn error(&self, it: &mut ToolError) {

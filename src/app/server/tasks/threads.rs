@@ -12,7 +12,7 @@ use super::{
     effect_task::{EffectTask, unknown_tool},
     host_call::call_host,
     jobs::{CompletionJob, EffectJob, Job, Workers},
-    memory_tasks,
+    look_tasks, memory_tasks,
     pending_chores::{self, FileWrite},
     queues::Queues,
     redact_output, server_errand,
@@ -23,7 +23,12 @@ use crate::{
     app::{
         panics,
         server::{event::Event, event_loop::unix_ms, traces},
-        session::{hooks, policies::load_shipped, session_resources::SessionResources},
+        session::{
+            checker_site::{HeldChecker, checker_site},
+            hooks,
+            policies::load_shipped,
+            session_resources::SessionResources,
+        },
     },
     base::{
         check::Check,
@@ -101,6 +106,8 @@ impl Threads {
             Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(task, order)),
             Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
             Effect::Look { place } => self.leaves.spawn(checkpoint_tasks::look(task, place)),
+            Effect::ShowUnseen { roots } => self.leaves.spawn(look_tasks::show_unseen(task, roots)),
+            Effect::LookAt { bytes } => self.leaves.spawn(look_tasks::look_at(task, bytes)),
             Effect::RunHook(it) => self.run_hook(task, *it),
             Effect::ReadMemory => self.spawn_blocking(move || memory_tasks::read(&task)),
             Effect::ChangeMemory(order) => self.spawn_blocking(move || memory_tasks::change(&task, &order)),
@@ -326,13 +333,13 @@ async fn ask_server(task: EffectTask, query: ServerQuery) {
 }
 
 async fn check(task: EffectTask, check: Check, groups: Groups) {
-    let resources = &task.resources;
-    let site = checkers::CheckSite {
-        cwd: resources.cwd.clone(),
-        roots: resources.roots.clone(),
-        env: resources.children.env.to_vec(),
-        confined: resources.children.confined.as_deref().cloned(),
-    };
+    let (site, held) = checker_site(&task.resources, &check).await;
+    if let Some(HeldChecker { kept, notice }) = held {
+        task.send_answer(Input::KeptInside(Box::new(kept))).await;
+        if let Some(it) = notice {
+            task.send_answer(Input::Announce(it)).await;
+        }
+    }
     // Cancelling drops the future, and with it the program.
     let future = task.catch_panic(checkers::ask(check, site, &groups));
     let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };

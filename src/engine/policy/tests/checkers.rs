@@ -122,6 +122,9 @@ fn misspelled_checker_fails_closed() {
         ("toolName='read_file'\npriority=1000\nchecker={ type='external', name='/check' }", Tier::User),
         ("toolName='read_file'\nargsPattern='('\nchecker={ type='external', name='/check' }", Tier::User),
         ("checker={ type='external', name='/check' }", Tier::User),
+        ("toolName='read_file'\nchecker={ type='external', name='/check', sandbox={ writable='/x' } }", Tier::User),
+        ("toolName='read_file'\nchecker={ type='external', name='/check', sandbox={ wide=true } }", Tier::User),
+        ("toolName='read_file'\nchecker={ type='external', name='/check', sandbox=false }", Tier::Workspace),
         ("toolName='read_file'\ndecision='allow'\nchecker={ type='external', name='check' }", Tier::User),
     ] {
         let (written, warnings) = parse(what, tier);
@@ -134,6 +137,10 @@ fn misspelled_checker_fails_closed() {
     let (own, _) = parse(own, Tier::Extension);
     assert_eq!(own.checkers[0].checker.action, CheckerAction::AllowedPath);
     assert_eq!(own.checkers[0].checker.config, json!({"included_args": ["x"]}));
+    let own = "toolName='*'\nchecker={ type='external', name='/check', sandbox={ writable=['/x'] } }";
+    let (own, _) = parse(own, Tier::User);
+    let CheckerAction::External { sandbox, .. } = &own.checkers[0].checker.action else { panic!() };
+    assert_eq!(sandbox.writable, ["/x"]);
     // Beside a rule it would not be heard: the rule must not allow.
     for decision in ["allow", "ask_user"] {
         let text =

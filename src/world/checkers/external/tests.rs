@@ -46,7 +46,8 @@ impl Ground {
 
     async fn ask_with(&self, program: &str, args: &[&str], wants: CheckerContext) -> Result<CheckFinding, String> {
         let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
-        let does = CheckerAction::External { program: program.to_owned(), args: args.clone() };
+        let does =
+            CheckerAction::External { program: program.to_owned(), args: args.clone(), sandbox: Default::default() };
         let checker =
             Checker { name: program.to_owned(), action: does, config: json!({"strict": true}), context: wants };
         let call = ToolCall { id: CallId::from("c"), name: "web_fetch".to_owned(), args: json!({"url": "x"}) };

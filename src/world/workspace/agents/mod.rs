@@ -19,6 +19,7 @@ use crate::{
     base::{
         agent::{AgentDefinition, AgentDescriptor, AgentKind, AgentOrigin, AgentRun, ClientAgent},
         path::AbsPath,
+        peer_agent::PeerAgent,
         sandbox::ProgramSandbox,
     },
     world::{
@@ -141,7 +142,10 @@ pub fn parse(
     if let (AgentOrigin::Workspace(_) | AgentOrigin::Extension(..), AgentRun::Peer(it)) =
         (&definition.origin, &definition.run)
     {
-        remote_keys::check_workspace(it)?;
+        match &**it {
+            PeerAgent::Remote(it) => remote_keys::check_workspace(it)?,
+            PeerAgent::Program(it) => program_keys::check_workspace(&it.sandbox)?,
+        }
     }
     Ok((definition, draft.notes))
 }

@@ -14,6 +14,7 @@ use super::{
 use crate::base::{
     agent::{AgentCapability, AgentConstraints, AgentDescriptor, AgentKind, AgentRun},
     peer_agent::{PeerAgent, ProgramAgent},
+    sandbox::ProgramSandbox,
 };
 
 /// Keys of such an agent: [`NameKeys`] and [`ProgramKeys`] have them.
@@ -27,6 +28,7 @@ const PROGRAM: &[&str] = &[
     "env",
     "network",
     "readable",
+    "sandbox",
     "timeout_mins",
     "max_budget_usd",
     "workspace_directories",
@@ -40,18 +42,35 @@ struct ProgramKeys {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    #[serde(default = "yes")]
-    network: bool,
+    network: Option<bool>,
     #[serde(default)]
     readable: Vec<String>,
+    sandbox: Option<Value>,
     #[serde(default)]
     workspace_directories: Vec<Text>,
     timeout_mins: Option<Amount>,
     max_budget_usd: Option<Amount>,
 }
 
-fn yes() -> bool {
-    true
+impl ProgramKeys {
+    /// `network` and `readable` may also stand by themselves.
+    fn sandbox(&self) -> Result<ProgramSandbox, FileFault> {
+        let mut res = ProgramSandbox::read(self.sandbox.as_ref())
+            .map_err(|why| FileFault::new(None, format!("sandbox {}", why.trim_end_matches("; ignored"))))?;
+        res.network = res.network.or(self.network).or(Some(true));
+        res.readable.extend(self.readable.iter().cloned());
+        Ok(res)
+    }
+}
+
+/// What a workspace or an extension must not widen.
+///
+/// # Errors
+/// What it must not name.
+pub(super) fn check_workspace(sandbox: &ProgramSandbox) -> Result<(), FileFault> {
+    let widens = sandbox.is_off || !sandbox.writable.is_empty() || !sandbox.sockets.is_empty();
+    let why = "sandbox opens more than an agent of a workspace may have; put the file in ~/.castor/agents";
+    if widens { Err(FileFault::new(None, why)) } else { Ok(()) }
 }
 
 /// # Errors
@@ -60,6 +79,7 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
     front_matter::read::<KeyNames>(yaml)?.check(PROGRAM)?;
     let own: NameKeys = front_matter::read(yaml)?;
     let keys: ProgramKeys = front_matter::read(yaml)?;
+    let sandbox = keys.sandbox()?;
     let notes = match body.is_empty() {
         true => Vec::new(),
         false => {
@@ -84,8 +104,7 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
         command: keys.command.0,
         args: keys.args,
         env: keys.env.into_iter().collect(),
-        network: keys.network,
-        readable: keys.readable,
+        sandbox,
         scripts: Vec::new(),
     };
     let folders = keys.workspace_directories.into_iter().map(|it| it.0).collect();

@@ -101,8 +101,8 @@ pub(super) fn read(yaml: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault
 ///
 /// # Errors
 /// What it must not name.
-pub(super) fn check_workspace(peer: &PeerAgent) -> Result<(), FileFault> {
-    let PeerAgent::Remote(RemoteAgent { auth: Some(auth), .. }) = peer else { return Ok(()) };
+pub(super) fn check_workspace(agent: &RemoteAgent) -> Result<(), FileFault> {
+    let Some(auth) = &agent.auth else { return Ok(()) };
     let what = auth.sources().into_iter().find_map(|it| match it {
         KeySource::Literal(_) => None,
         KeySource::Variable(name) => Some(format!("the variable {name}")),

@@ -138,7 +138,7 @@ fn files_of_castor_and_gemini_cli() {
         ("---\nname: a\ndescription: d\nworkspace_directories: src\n---\nT", "4:24: expected sequence start"),
         (
             "---\nkind: acp\nname: a\ndescription: d\ncommand: x\nargs: [y]\nenv: {K: v}\nreadable: [~/z]\n---\n",
-            "Acp a (d) peer=Program(ProgramAgent { line: \"x y\", env: [\"K\"], network: true, readable: [\"~/z\"] })",
+            "Acp a (d) peer=Program(ProgramAgent { line: \"x y\", env: [\"K\"], sandbox: ProgramSandbox { is_off: false, network: Some(true), writable: [], readable: [\"~/z\"], sockets: [] } })",
         ),
         ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, remote, acp, sequential, parallel or loop"),
         ("---\nkind: remote\nname: a\n---\n", "a remote agent should have one of agent_card_url and agent_card_json"),

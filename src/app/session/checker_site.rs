@@ -1,0 +1,44 @@
+//! The site of a safety checker: where it runs, and what holds it there.
+
+use super::{confinement::for_program, session_resources::SessionResources};
+use crate::{
+    base::{
+        check::{Check, CheckerAction},
+        unseen_files::KeptInside,
+    },
+    world::{
+        checkers::CheckSite,
+        process::{outside::OutsideGate, reach::ProgramLine},
+    },
+};
+
+/// A checker that the user wants outside, and that is held all the same.
+pub struct HeldChecker {
+    pub kept: KeptInside,
+    /// For the user, the first time.
+    pub notice: Option<String>,
+}
+
+/// As commands are held, with what its policy says of its sandbox.
+pub async fn checker_site(resources: &SessionResources, check: &Check) -> (CheckSite, Option<HeldChecker>) {
+    let children = &resources.children;
+    let (cwd, roots, env) = (resources.cwd.clone(), resources.roots.clone(), children.env.to_vec());
+    let commands = children.confined.as_deref();
+    let CheckerAction::External { program, args, sandbox } = &check.checker.action else {
+        return (CheckSite { cwd, roots, env, confined: commands.cloned() }, None);
+    };
+    let confined = commands.map(|it| for_program(it, sandbox));
+    let line = ProgramLine { program, args, own_env: &[], folder: &cwd, env: &env };
+    let gate = commands.filter(|_| sandbox.is_off).and_then(|it| OutsideGate::of_line(it, &line));
+    let Some(gate) = gate else {
+        return (CheckSite { cwd, roots, env, confined }, None);
+    };
+    let Some(why) = gate.refusal().await else {
+        return (CheckSite { cwd, roots, env, confined: None }, None);
+    };
+    let who = format!("the safety checker {:?}", check.checker.name);
+    let is_new = children.hooks.told.is_new(&who);
+    let notice = is_new.then(|| format!("{who} runs in the sandbox, though its settings say outside: {why}."));
+    let held = HeldChecker { kept: KeptInside { program: who, roots: gate.roots }, notice };
+    (CheckSite { cwd, roots, env, confined }, Some(held))
+}

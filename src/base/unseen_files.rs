@@ -1,0 +1,24 @@
+//! Unseen files of agents as a question shows them, and the programs that they keep in the sandbox.
+
+use crate::base::{path::AbsPath, tool::FileDiff};
+
+/// A program that runs in the sandbox though its settings say outside: nobody looked at what it reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptInside {
+    /// For people, such as: the hook "lint".
+    pub program: String,
+    /// What it works in or names.
+    pub roots: Vec<AbsPath>,
+}
+
+/// All that is unseen in some places, with the bytes that an approval is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UnseenFiles {
+    /// Each without the agent's lines, and as it is.
+    pub diffs: Vec<FileDiff>,
+    /// SHA-256 by path.
+    pub bytes: Vec<SeenBytes>,
+}
+
+/// A file and the SHA-256 of what a person saw of it.
+pub type SeenBytes = (AbsPath, [u8; 32]);
