@@ -97,6 +97,12 @@ pub fn recognise_denial(
     (!it.network && unreached).then_some(Denial::Network)
 }
 
+/// What the model is told of a program that the sandbox keeps from its work without a word.
+pub fn silent_program_note(command: &str) -> Option<&'static str> {
+    let mut known = phrases("program ").filter_map(|it| it.split_once(": "));
+    known.find(|(name, _)| words(command).any(|it| it.rsplit('/').next() == Some(name))).map(|it| it.1)
+}
+
 /// The last lines first, and each in lower case as well.
 fn low_lines(output: &str) -> Vec<(&str, String)> {
     output.lines().rev().take(LINES).map(|it| (it, it.to_lowercase())).collect()

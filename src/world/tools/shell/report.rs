@@ -14,7 +14,10 @@ use crate::{
         text::{tail, wrap_untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::{record, sandbox::denial::find_denial},
+    world::process::{
+        record,
+        sandbox::denial::{find_denial, silent_program_note},
+    },
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
@@ -70,6 +73,7 @@ impl ReportFacts {
         let is_sure = matches!(&self.ending, WatchEnd::Exited(it) if it.code != Some(0) || it.refusals.is_some());
         let said = self.denial();
         let passed = self.passing_refusals(said.is_some());
+        let silent = self.confined.as_ref().and_then(|_| silent_program_note(&self.command));
         let (left, parts) = (self.next_step(), self.is_compound());
         let mut res = self.plain_report();
         if let Some(it) = &said {
@@ -79,6 +83,7 @@ impl ReportFacts {
             res.content.push(Part::text(format!("{doubt}{}\n{NO_WORKAROUND} {left}", words.trim_end())));
         }
         res.content.extend(passed.map(Part::text));
+        res.content.extend(silent.map(Part::text));
         // For clients that show no output, such as castor's own.
         let told: Vec<String> = said.iter().map(|it| it.in_words()).chain(found).collect();
         if let (false, Some(data)) = (told.is_empty(), res.data.as_object_mut()) {

@@ -151,3 +151,16 @@ fn silent_programs_are_recognised_by_exit_code() {
     assert!(said("x=$(curl -sf https://h)", 6) && said("wget -q http://h", 4));
     assert!(!said("curl -s https://h", 22) && !said("make", 6));
 }
+
+#[test]
+fn programs_that_end_without_a_word_are_known_by_their_name() {
+    for (line, want) in [
+        ("perf stat true", true),
+        ("cd x && /usr/bin/perf record make 2>&1 | tail -3", true),
+        ("chromium --headless --no-sandbox --dump-dom x.html | head", true),
+        ("make perfect", false),
+        ("cat perf.data", false),
+    ] {
+        assert_eq!(super::silent_program_note(line).is_some(), want, "{line}");
+    }
+}
