@@ -179,7 +179,11 @@ const ASIDE: &[Preparation] = &[
     Preparation("ssh", &["repo d; git -C d config core.sshCommand \"$evil\""], "d"),
     Preparation("template", &["repo d; git -C d config init.templateDir \"$PWD\""], "d"),
     Preparation("address", &["repo d; git -C d remote add o 'ext::sh -c x'"], "d"),
-    Preparation("alternates", &["repo d; repo s; echo $PWD/s/.git/objects > d/.git/objects/info/alternates"], "d"),
+    Preparation(
+        "alternates",
+        &["repo d; repo $TMPDIR/s; echo $TMPDIR/s/.git/objects > d/.git/objects/info/alternates"],
+        "d",
+    ),
 ];
 
 /// What the user, an editor and a prompt run.

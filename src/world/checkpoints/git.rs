@@ -1,6 +1,6 @@
 //! Checkpoints of `.git` folders: objects by hard links, refs one by one.
 
-use std::{collections::BTreeMap, iter};
+use std::{borrow::Cow, collections::BTreeMap, iter};
 
 use super::{node::ancestors, node::split, node::strip_dir};
 use crate::world::disk::git_index::{MODE, SIZE, entries};
@@ -129,7 +129,7 @@ pub fn without_ref(bytes: &[u8], name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Of an entry of an index: mode, object and flags, name. What git notes of the file's times is no part of it.
-pub type Staged<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, &'a [u8]);
+pub type Staged<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, Cow<'a, [u8]>);
 
 /// What is staged; `None`: the index cannot be read, and then all bytes count.
 pub fn staged(bytes: &[u8]) -> Option<Vec<Staged<'_>>> {

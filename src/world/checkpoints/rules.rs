@@ -55,7 +55,7 @@ impl IgnoreLists {
             return bytes;
         }
         let staged = git::staged(&bytes).unwrap_or_default();
-        let names = staged.iter().map(|it| it.2).filter(|it| it.split(|it| *it == b'/').any(is_built));
+        let names = staged.iter().map(|it| &*it.2).filter(|it| it.split(|it| *it == b'/').any(is_built));
         names.collect::<Vec<_>>().join(&0)
     }
 

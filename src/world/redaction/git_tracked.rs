@@ -8,7 +8,7 @@ use crate::{
     base::path::AbsPath,
     world::disk::{
         self,
-        git_index::{MODE, SIZE, entries},
+        git_index::{Entry, MODE, SIZE, entries},
     },
 };
 
@@ -60,13 +60,13 @@ fn index_of(top: &AbsPath) -> Option<AbsPath> {
     Some(top.join(text.trim().strip_prefix("gitdir:")?.trim()).join("index"))
 }
 
-/// Regular files of the index with their sizes, from its second and third form; `None`: nobody can say.
+/// Regular files of the index with their sizes; `None`: nobody can say.
 fn files_of(top: &AbsPath) -> Option<Vec<(AbsPath, u64)>> {
     let bytes = disk::read_head(&index_of(top)?, MAX_INDEX).ok()?;
     let files = entries(&bytes)?.into_iter().filter(|it| it.0.get(MODE).is_some_and(|it| it.starts_with(&REGULAR)));
-    let file = |(head, path): (&[u8], &[u8])| {
+    let file = |(head, path): Entry| {
         let size = u32::from_be_bytes(head.get(SIZE)?.try_into().ok()?);
-        Some((top.join(String::from_utf8_lossy(path).as_ref()), u64::from(size)))
+        Some((top.join(String::from_utf8_lossy(&path).as_ref()), u64::from(size)))
     };
     Some(files.filter_map(file).filter(|it| it.0.is_within(top)).collect())
 }

@@ -35,12 +35,24 @@ pub(super) fn staged(root: &Path) -> BTreeSet<PathBuf> {
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all.get(&index).filter(|it| it.0 == version).map(|it| it.1.clone());
     let found = known.unwrap_or_else(|| {
-        let bytes = AbsPath::new(&index).and_then(|it| disk::read_head(&it, MAX).ok()).unwrap_or_default();
-        let links = entries(&bytes).unwrap_or_default().into_iter().filter(|it| it.0.get(MODE) == Some(&GITLINK[..]));
-        links.map(|it| top.join(OsStr::from_bytes(it.1))).collect()
+        let links = [index.clone()].into_iter().chain(shared_indexes(&index)).flat_map(|it| links_in(&it));
+        links.map(|it| top.join(OsStr::from_bytes(&it))).collect()
     });
     all.insert(index, (version, found.clone()));
     found.into_iter().filter(|it| it.starts_with(root)).collect()
+}
+
+/// The paths that an index has as repositories.
+fn links_in(index: &Path) -> Vec<Vec<u8>> {
+    let bytes = AbsPath::new(index).and_then(|it| disk::read_head(&it, MAX).ok()).unwrap_or_default();
+    let links = entries(&bytes).unwrap_or_default().into_iter().filter(|it| it.0.get(MODE) == Some(&GITLINK[..]));
+    links.map(|it| it.1.into_owned()).collect()
+}
+
+/// An index may be split: what is in these stands in it as well, unless it says otherwise.
+fn shared_indexes(index: &Path) -> impl Iterator<Item = PathBuf> {
+    let beside = index.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().filter_map(Result::ok);
+    beside.filter(|it| it.file_name().as_bytes().starts_with(b"sharedindex.")).map(|it| it.path())
 }
 
 /// Those of them that `.gitmodules` does not name.
@@ -91,6 +103,12 @@ mod tests {
         assert_eq!(staged(&top.join("sub")), [top.join("sub/n")].into());
         fs::write(top.join(".gitmodules"), "[submodule \"x\"]\n\tpath = m\n\turl = ../m\n").unwrap();
         assert_eq!(unnamed(&top), [top.join("sub/n")].into());
+        // A split index has the most of its entries in another file.
+        fs::write(top.join(".git/sharedindex.00"), index(0o160_000)).unwrap();
+        fs::write(top.join(".git/index.new"), index(0o100_644)).unwrap();
+        fs::rename(top.join(".git/index.new"), top.join(".git/index")).unwrap();
+        assert_eq!(found(&top), (2, 1));
+        fs::remove_file(top.join(".git/sharedindex.00")).unwrap();
         fs::write(top.join(".git/index.new"), index(0o100_644)).unwrap();
         fs::rename(top.join(".git/index.new"), top.join(".git/index")).unwrap();
         assert_eq!(found(&top), (0, 0));

@@ -200,12 +200,26 @@ impl Plainness<'_> {
             "hooks" => within("hooks", &|it| it.ends_with(".sample")),
             "info" => within("info", &|it| INFO.contains(&it)),
             "branches" | "remotes" => within(name, &|_| false),
-            "objects" => within("objects/info", &|it| !it.ends_with("alternates")),
+            "objects" => within("objects/info", &|it| match it {
+                "alternates" => self.has_plain_alternates(&path),
+                _ => it != "http-alternates",
+            }),
+            "rebase-merge" | "rebase-apply" | "sequencer" => !runs_commands(&path),
             "commondir" => text_of(&path).is_ok_and(|it| is_own_commondir(&it)),
             "modules" => self.has_plain_modules(&path, 0),
             "worktrees" => within(name, &|it| self.is_plain_worktree(&path.join(it), None)),
             _ => true,
         }
+    }
+
+    /// Whether objects of others are those of repositories that are judged by themselves, as `clone -s` leaves it.
+    fn has_plain_alternates(&self, objects: &Path) -> bool {
+        let is_judged = |line: &str| {
+            let git = objects.join(line).canonicalize().ok().filter(|it| it.ends_with("objects"));
+            let git = git.as_deref().and_then(Path::parent);
+            git.is_some_and(|it| is_repository(it) && ((self.is_known)(it) || (self.is_seen)(it)))
+        };
+        text_of(&objects.join("info/alternates")).is_ok_and(|it| it.lines().all(is_judged))
     }
 
     /// Names of submodules may have slashes in them.
@@ -222,6 +236,13 @@ impl Plainness<'_> {
         let level = depth + folder.iter().filter(|it| *it == "modules").count();
         level < MODULE_DEPTH && entries(folder).is_some_and(|it| it.into_iter().all(is_plain))
     }
+}
+
+/// Whether work that stopped half way would go on with commands: `exec` lines of a rebase.
+fn runs_commands(state: &Path) -> bool {
+    let mut todo = ["git-rebase-todo", "git-rebase-todo.backup", "todo"].iter().map(|it| text_of(&state.join(it)));
+    let is_command = |line: &str| matches!(line.split_whitespace().next(), Some("x" | "exec"));
+    todo.any(|it| it.map_or(true, |it| it.lines().any(is_command)))
 }
 
 fn is_empty(file: &Path) -> bool {
@@ -272,10 +293,13 @@ fn is_plain_config(file: &Path) -> bool {
     };
     let values = |name: &str| all.iter().filter(move |it| it.1 == name).map(|it| it.2.as_str()).collect::<Vec<_>>();
     let is_promised = !values("promisor").is_empty() || !values("partialclone").is_empty();
+    // What it holds is looked at where it lies below the repository's own top, and nowhere else.
     let belongs = |tree: &str| {
         let git = file.parent().unwrap_or(file);
+        let top = git.ancestors().filter(|it| it.ends_with(".git")).last().and_then(Path::parent);
+        let is_below = |top: &Path| git.join(tree).canonicalize().is_ok_and(|it| it.starts_with(top));
         let back = target_of(&git.join(tree).join(".git"), "gitdir:");
-        back.is_none() || back == git.canonicalize().ok()
+        top.is_some_and(is_below) && (back.is_none() || back == git.canonicalize().ok())
     };
     text.lines().all(is_regular)
         && all.iter().all(is_known)

@@ -1,6 +1,6 @@
 //! Tests of plainness: settings, parts, files that lead elsewhere, and each moment of git's own work.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use super::{Plainness, is_plain, obeyed_hash};
 
@@ -100,12 +100,47 @@ fn parts_that_git_obeys_are_not_plain_and_what_is_half_made_is() {
     ] {
         check(it, "x", false);
     }
+    // Work that stopped half way goes on with a person's word: it is no program's.
+    for it in ["rebase-merge/git-rebase-todo", "rebase-apply/x", "sequencer/todo"] {
+        check(it, "pick 12 x\n# exec x\nbreak\n", true);
+    }
+    check("rebase-merge/git-rebase-todo", "pick 12 x\n \texec x\n", false);
+    check("rebase-merge/git-rebase-todo.backup", "x sh x", false);
     check("config.worktree", "[core]\n\tsparseCheckout = true\n", true);
     check("config.worktree", "[core]\n\tfsmonitor = x\n", false);
     check("modules/a/b/config", "[core]\n\tbare = false\n", true);
     check("modules/a/b/config", "[core]\n\tfsmonitor = x\n", false);
     check("commondir", "././.\n", true);
     assert!(!is_plain(&git.join("commondir")) && !is_plain(&git.join("none")));
+}
+
+/// Objects come from a repository that is judged by itself, or from nowhere else.
+#[test]
+fn alternates_lead_to_repositories_that_are_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+    for it in ["own", "new", "root/s"] {
+        fs::create_dir_all(at(it).join(".git/refs")).unwrap();
+        fs::create_dir_all(at(it).join(".git/objects/info")).unwrap();
+        fs::write(at(it).join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+    let known = at("own/.git");
+    let is_seen = |it: &Path| it.starts_with(at("root"));
+    let check = |lines: &str, want: bool| {
+        fs::write(at("new/.git/objects/info/alternates"), lines).unwrap();
+        let judge = Plainness { is_known: &|it| it == known, is_seen: &is_seen, running: false };
+        assert_eq!(judge.judge(&at("new/.git")), want, "{lines}");
+    };
+    let objects = |it: &str| at(it).join(".git/objects").display().to_string();
+    check(&objects("own"), true);
+    check("../../../own/.git/objects\n", true);
+    check(&format!("{}\n{}\n", objects("own"), objects("root/s")), true);
+    // Itself, what is nowhere, what is no repository, and what lies in quotes.
+    check(&objects("new"), false);
+    check("../../../none/.git/objects", false);
+    check(&at("root/s").display().to_string(), false);
+    check(&format!("{}\n/tmp\n", objects("own")), false);
+    check(&format!("\"{}\"", objects("own")), false);
 }
 
 #[test]
