@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::path::AbsPath;
+use crate::base::{
+    network::{HostGrant, PortGrant},
+    path::AbsPath,
+};
 
 /// A standing yes, as narrow as the question was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +28,13 @@ pub enum Grant {
     Network,
     /// Commands that consist only of these programs reach the network out of the sandbox.
     NetworkFor { prefixes: Vec<String> },
+    /// Sandboxed commands reach these hosts, and these ports of this machine.
+    Reach {
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<HostGrant>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ports: Vec<PortGrant>,
+    },
     /// Sandboxed commands write below this folder.
     Write { folder: AbsPath },
     /// File tools read below this folder.
@@ -38,6 +48,13 @@ impl Grant {
             true => Self::Tool { tool: tool.to_owned() },
             false => Self::Hosts { tool: tool.to_owned(), hosts: hosts.to_vec() },
         }
+    }
+
+    /// What it lets sandboxed commands reach, in words; `None`: it is no such grant.
+    pub fn reach_in_words(&self) -> Option<String> {
+        let Self::Reach { hosts, ports } = self else { return None };
+        let all = hosts.iter().map(HostGrant::in_words).chain(ports.iter().map(PortGrant::in_words));
+        Some(all.collect::<Vec<_>>().join(", "))
     }
 
     /// Whether file tools may read this.

@@ -35,6 +35,7 @@ pub mod mode;
 pub mod model;
 pub mod model_table;
 pub mod money;
+pub mod network;
 pub mod one_entry_cache;
 pub mod patch;
 pub mod path;

@@ -16,7 +16,7 @@ use crate::base::{
     path::AbsPath,
 };
 
-pub use denial::Denial;
+pub use denial::{Denial, in_a_row};
 pub use grant::SandboxGrant;
 pub use program::ProgramSandbox;
 pub use refusal::{Refusal, Refused};
@@ -229,7 +229,7 @@ impl Confinement {
 
     /// Whether it sees no secrets of the workspace, and of the home only tools.
     pub fn hides_secrets(&self) -> bool {
-        self.network || self.grant.isolation_reason.is_some() || !self.grant.sockets.is_empty()
+        self.network || self.grant.isolation_reason.is_some() || self.grant.reach.leads_out()
     }
 
     /// The read-only variant.
@@ -480,7 +480,10 @@ mod tests {
         assert_eq!(masked(&[]), "/h/.ssh /h/.aws /h/.castor");
         assert_eq!(masked(&["/h/.ssh/id_rsa"]), "/h/.aws /h/.castor");
         assert_eq!(masked(&["/h", "/h/.castor/oauth"]), "/h/.castor");
-        let leave = Denial::Credential { path: path("/h/.ssh") }.grant_once();
+        let leave = Denial::Credential { path: path("/h/.ssh"), hosts: vec![] }.grant_once();
         assert!(leave.network && it.with_grant(&leave).unwrap().network);
+        let hosts = vec!["github.com:22".to_owned().try_into().unwrap()];
+        let opened = it.with_grant(&Denial::Credential { path: path("/h/.ssh"), hosts }.grant_once()).unwrap();
+        assert!(!opened.network && opened.hides_secrets() && !opened.masks_secret(&path("/h/.ssh")));
     }
 }

@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{fs::BoxFuture, path::AbsPath, sandbox::Refusal};
+use crate::base::{fs::BoxFuture, network::NetworkRecord, path::AbsPath, sandbox::Refusal};
 
 /// A command line to run.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +90,7 @@ pub struct Exit {
     pub findings: ObeyedFindings,
     /// What the sandbox kept it and its children from; `None`: nobody knows.
     pub refusals: Option<Vec<Refusal>>,
+    pub network: NetworkRecord,
 }
 
 /// Configuration files that a confined command made or changed.

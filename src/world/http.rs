@@ -17,7 +17,7 @@ use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Response, Url, header::LOCATION};
 use tokio::{net::TcpStream, time::timeout};
 
-pub use link::{HttpLink, LinkError, Proxies};
+pub use link::{HttpLink, LinkError, Proxies, ProxyHop};
 pub use rate_limits::RateLimits;
 use roots::Roots;
 

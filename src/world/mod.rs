@@ -7,6 +7,7 @@ pub mod checkers;
 #[cfg(unix)]
 pub mod checkpoints;
 pub mod disk;
+pub mod door;
 pub mod hooks;
 pub mod http;
 pub mod mcp;

@@ -21,6 +21,7 @@ mod conversation;
 #[cfg(target_os = "linux")]
 mod disk_full;
 mod doctor;
+mod door;
 mod durable;
 mod editors;
 mod events;

@@ -13,6 +13,7 @@ use super::{root, sources};
 const UNTOLD: &[(&str, &str)] = &[
     ("CASTOR_DEBUG_END_HOOKS_MS", "debug builds alone read it, for tests"),
     ("CASTOR_DEBUG_PANIC", "debug builds alone read it, for tests"),
+    ("CASTOR_TEST_NETWORK", "tests alone set it: where hosts are"),
     ("PATH", "castor gives it no meaning of its own"),
 ];
 /// How the names of variables begin that castor goes by.

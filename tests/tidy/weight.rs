@@ -27,6 +27,9 @@ const MAX_CHECKPOINTS: usize = 2_500;
 const MAX_PROVENANCE: usize = 700;
 const MAX_RECORD: usize = 500;
 
+// To be 1,200.
+const MAX_DOOR: usize = 1_260;
+
 fn files() -> Vec<Source> {
     let own = |it: &Source| it.name.starts_with(FOLDER) && it.name != "engine/policy/mod.rs";
     sources().into_iter().filter(own).collect()
@@ -46,6 +49,7 @@ fn the_guard_and_checkpoints_stay_small() {
         ("checkpoints", &["world/checkpoints/"], MAX_CHECKPOINTS),
         ("the sandbox's record", RECORD, MAX_RECORD),
         ("provenance", &["world/provenance/"], MAX_PROVENANCE),
+        ("the door", &["base/network", "world/door"], MAX_DOOR),
     ] {
         let all = sources();
         let own = all.iter().filter(|it| rooms.iter().any(|room| it.name.starts_with(room)));

@@ -7,16 +7,23 @@ use clap::Args;
 use super::exits::{EXIT_FAILED, EXIT_INPUT};
 use crate::{
     app::{
+        model::connection::ProcessEnvironment,
         session::{
             confinement::{self, SandboxPlace},
             place::load_ground,
         },
         settings::{Settings, options::Options},
     },
-    base::{checkpoint::Scope, ids::CheckpointId, path::AbsPath, sandbox::SandboxGrant},
+    base::{
+        checkpoint::Scope,
+        ids::CheckpointId,
+        network::HostGrant,
+        path::AbsPath,
+        sandbox::{SandboxGrant, in_a_row},
+    },
     world::{
         checkpoints::{Checkpoints, Limits},
-        disk,
+        disk, door,
         process::{Spawn, Stdin, foreground, sandbox, surroundings},
         provenance::Provenance,
         secrets::{Env, name_looks_secret, value_looks_secret},
@@ -79,6 +86,7 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
     let (ground, settings) = load_ground(&Options::default(), env, &folder);
     let tmp = castor.join("tmp").join(format!("exec-{}", uuid::Uuid::now_v7().simple())).join("tmp");
     let place = SandboxPlace { env, home: &castor, tmp };
+    door::set_proxies(&ProcessEnvironment::of(env).link(&settings.models.connection).proxies);
     let harmless = confinement::is_harmless(&ground);
     let roots = [folder];
     let Some(confined) = confinement::for_session(&place, harmless, &roots, &settings) else {
@@ -99,6 +107,10 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
         Ok(end) => {
             if let Some(it) = end.findings.in_words("this program") {
                 eprintln!("castor: {it}");
+            }
+            let wanted = end.network.wanted();
+            if !wanted.is_empty() {
+                eprintln!("castor: {}", refused_in_words(&wanted));
             }
             end.exit_code()
         }
@@ -138,6 +150,12 @@ impl Drop for UnseenCode {
         }
         self.checkpoints.close();
     }
+}
+
+/// Nobody can be asked: the program has ended.
+fn refused_in_words(wanted: &[HostGrant]) -> String {
+    let named = serde_json::json!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>());
+    format!("the sandbox refused {}; security.network.allow = {named} in your settings allows that", in_a_row(wanted))
 }
 
 fn failed_start(argv: &[&str], why: &io::Error) -> u8 {

@@ -20,7 +20,7 @@ use crate::{
     base::path::AbsPath,
     wire::jsonrpc::error,
     world::{
-        disk,
+        disk, door,
         http::Http,
         models::{
             Generator,
@@ -68,6 +68,7 @@ impl ModelFactory {
     /// Connections are made as these settings say from now on; those that are open stay.
     pub fn set_connection(&mut self, settings: &Connection) {
         let link = self.outside.link(settings);
+        door::set_proxies(&link.proxies);
         if *self.http.link() != link {
             self.http = Arc::new(self.http.with_link(link));
             self.real = None;

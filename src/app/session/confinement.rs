@@ -7,6 +7,7 @@ use crate::{
         guarded_names,
         ids::SessionId,
         log::Grant,
+        network::Reach,
         path::AbsPath,
         sandbox::{Confinement, OwnFolders, ProgramSandbox, ProtectedPaths, SandboxGrant, SandboxLevel, SandboxState},
         text,
@@ -97,6 +98,7 @@ pub fn for_session(
     let ProtectedPaths { never_written, masked } = default_protection(home.clone(), host.home);
     let (castor, home) = (canonical(host.home.clone()), home.map(canonical));
     let credentials = readable(settings, home.as_ref());
+    let reach = Reach { hosts: settings.children.sandbox.hosts.clone(), ..Reach::default() };
     let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
     let git_of_home = home.as_ref().map(|it| it.join(".git"));
@@ -111,7 +113,7 @@ pub fn for_session(
         read_only_paths: Vec::new(),
         masked,
         home,
-        grant: SandboxGrant { credentials, ..SandboxGrant::default() },
+        grant: SandboxGrant { credentials, reach, ..SandboxGrant::default() },
         own_folders: OwnFolders { tmp: host.tmp.clone(), records: records_folder(host.home), caches },
         network: settings.children.sandbox.network,
     })
@@ -123,8 +125,8 @@ pub fn for_program(commands: &Confinement, own: &ProgramSandbox) -> Confinement 
         written.iter().filter_map(|it| folder_of(it, commands.home.as_ref())).map(canonical).filter(is_there).collect()
     };
     let network = own.network == Some(true);
-    let (credentials, sockets) = (all(&own.readable), all(&own.sockets));
-    let grant = SandboxGrant { network, credentials, sockets, ..SandboxGrant::default() };
+    let (credentials, reach) = (all(&own.readable), Reach { sockets: all(&own.sockets), ..Reach::default() });
+    let grant = SandboxGrant { network, credentials, reach, ..SandboxGrant::default() };
     let mut res = commands.with_grant(&grant).unwrap_or_else(|| commands.clone());
     res.network &= own.network != Some(false);
     res.writable.extend(all(&own.writable));
@@ -265,7 +267,7 @@ mod tests {
     use super::{folder_of, sandbox_level};
     use crate::{
         app::settings::SandboxSettings,
-        base::{path::AbsPath, sandbox::SandboxLevel},
+        base::{network::HostRules, path::AbsPath, sandbox::SandboxLevel},
     };
 
     #[test]
@@ -273,6 +275,7 @@ mod tests {
         let wish = |level| SandboxSettings {
             level,
             network: false,
+            hosts: HostRules::default(),
             writable: Vec::new(),
             readable: Vec::new(),
             invalid: Vec::new(),

@@ -265,11 +265,12 @@ pub const KEYS: &[Key] = {
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
         key(SANDBOX_LEVEL, Word(SandboxLevel::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
         key("security.sandbox.network", Bool, "false", "Whether commands in the sandbox have network.").guard(Only(false)),
+        key("security.network.allow", Texts, "[]", "Hosts that commands in the sandbox may reach: example.com (port 443), *.example.com, example.com:8443, example.com:*, registries (of package managers); with \" private\" behind one that is on a private network.").merge(Union).guard(Closed),
+        key("security.network.deny", Texts, "[]", "Hosts that commands in the sandbox never reach, and that castor does not ask about, written so as well; without a port, on any.").merge(Union),
         key("security.sandbox.writable", Texts, "[]", "More folders that commands in the sandbox may write, such as ~/.cache.").merge(Union).guard(Closed),
         key("security.sandbox.readable", Texts, "[]", "Credentials that commands in the sandbox may read, such as ~/.npmrc; others are masked.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.allowed", Texts, "[]", "Variables that commands see though they are not on castor's list.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.blocked", Texts, "[]", "Variables that commands never see.").merge(Union),
-
         key("security.environmentVariableRedaction.enabled", Bool, "true", "castor always filters what commands see; `allowed` lets single variables through.").guard(Only(true)).usage(Accepted),
         key("security.auth.useExternal", Bool, "false", "Whether another program authenticates.").guard(Closed).usage(Accepted),
         key("security.toolSandboxing", Bool, "false", "castor confines commands anyway, see security.sandbox.level.").guard(Only(true)).usage(Accepted),

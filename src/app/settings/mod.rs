@@ -3,7 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    base::{limits::Limits, log::Mode, sandbox::SandboxLevel},
+    base::{
+        limits::Limits,
+        log::Mode,
+        network::{HostGrant, HostRules},
+        sandbox::SandboxLevel,
+    },
     engine::{
         context::distillation,
         routing::{
@@ -237,6 +242,8 @@ pub struct SandboxSettings {
     /// `None`: the default where the system can.
     pub level: Option<SandboxLevel>,
     pub network: bool,
+    /// Without it, the hosts that are open.
+    pub hosts: HostRules,
     /// As written; `~` is the home folder.
     pub writable: Vec<String>,
     /// Credentials that commands may read, written as those.
@@ -246,12 +253,21 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    fn read(get: &Getter<'_>, odd: Vec<String>) -> Self {
+    fn read(get: &Getter<'_>, mut odd: Vec<String>) -> Self {
+        let mut hosts = |key: &str, usual_port| {
+            let read = get.texts(key).into_iter().map(|it| HostGrant::parse(&it, usual_port));
+            let (good, bad): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+            odd.extend(bad.into_iter().filter_map(Result::err).map(|why| format!("{key}: {why}")));
+            good.into_iter().flatten().collect()
+        };
+        let allowed = hosts("security.network.allow", Some(443));
+        let hosts = HostRules { allowed, denied: hosts("security.network.deny", None) };
         let mut writable = get.texts("security.sandbox.writable");
         writable.extend(get.texts("tools.sandboxAllowedPaths"));
         Self {
             level: get.text(keys::SANDBOX_LEVEL).as_deref().and_then(SandboxLevel::parse),
             network: get.flag("security.sandbox.network") || get.flag("tools.sandboxNetworkAccess"),
+            hosts,
             writable,
             readable: get.texts("security.sandbox.readable"),
             invalid: odd,

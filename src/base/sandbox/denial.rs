@@ -3,10 +3,32 @@
 use serde::{Deserialize, Serialize};
 
 use super::SandboxGrant;
-use crate::base::{grant::Grant, path::AbsPath, text};
+use crate::base::{
+    grant::Grant,
+    network::{HostGrant, HostRules, PortGrant, Reach},
+    path::AbsPath,
+    text,
+};
 
 fn shown(path: &AbsPath) -> String {
     text::path_in_words(&path.to_string())
+}
+
+/// For model and user.
+pub fn in_a_row(hosts: &[HostGrant]) -> String {
+    hosts.iter().map(HostGrant::in_words).collect::<Vec<_>>().join(", ")
+}
+
+fn reaching(allowed: Vec<HostGrant>, ports: Vec<PortGrant>) -> SandboxGrant {
+    let hosts = HostRules { allowed, denied: Vec::new() };
+    SandboxGrant { reach: Reach { hosts, ports, sockets: Vec::new() }, ..SandboxGrant::default() }
+}
+
+/// What a yes for longer opens: of a package manager's hosts all, as it is one choice.
+fn with_group(hosts: &[HostGrant]) -> Vec<HostGrant> {
+    let others = hosts.iter().filter(|it| !it.is_of_registries()).cloned();
+    let group = hosts.iter().any(HostGrant::is_of_registries).then_some(HostGrant::REGISTRIES);
+    group.into_iter().chain(others).collect()
 }
 
 /// The likely cause of a confined command's failure, with the grant to offer.
@@ -14,9 +36,20 @@ fn shown(path: &AbsPath) -> String {
 #[serde(tag = "denied", rename_all = "snake_case")]
 pub enum Denial {
     Network,
+    /// Hosts that the door refused.
+    Hosts {
+        hosts: Vec<HostGrant>,
+    },
+    /// A port of this machine.
+    Port {
+        port: PortGrant,
+    },
     /// A credential that is masked, and the network, which goes with it.
     Credential {
         path: AbsPath,
+        /// The hosts that the command reaches, in place of the network.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<HostGrant>,
     },
     /// Writing below a folder.
     Write {
@@ -50,7 +83,15 @@ impl Denial {
     pub fn in_words(&self) -> String {
         match self {
             Self::Network => "The sandbox blocked network access.".to_owned(),
-            Self::Credential { path } => {
+            Self::Hosts { hosts } => format!("The sandbox did not let this command reach {}.", in_a_row(hosts)),
+            Self::Port { port } => {
+                format!("The sandbox gives each command a network of its own, without {}.", port.in_words())
+            }
+            Self::Credential { path, hosts } if !hosts.is_empty() => {
+                let (path, hosts) = (shown(path), in_a_row(hosts));
+                format!("The sandbox hid {path}, which is a secret, from a command that may reach {hosts}.")
+            }
+            Self::Credential { path, .. } => {
                 format!("The sandbox blocked network access and hid {}, which is a secret.", shown(path))
             }
             Self::Write { folder } => format!("The sandbox blocked writing below {}.", shown(folder)),
@@ -84,8 +125,11 @@ impl Denial {
     pub fn grant_once(&self) -> SandboxGrant {
         match self {
             Self::Network => SandboxGrant { network: true, ..SandboxGrant::default() },
-            Self::Credential { path } => {
-                SandboxGrant { network: true, credentials: vec![path.clone()], ..SandboxGrant::default() }
+            Self::Hosts { hosts } => reaching(hosts.clone(), Vec::new()),
+            Self::Port { port } => reaching(Vec::new(), vec![port.clone()]),
+            Self::Credential { path, hosts } => {
+                let credentials = vec![path.clone()];
+                SandboxGrant { network: hosts.is_empty(), credentials, ..reaching(hosts.clone(), Vec::new()) }
             }
             Self::Write { folder } | Self::Hidden { folder } => {
                 SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() }
@@ -102,6 +146,12 @@ impl Denial {
     pub fn offer_text(&self) -> String {
         match self {
             Self::Network => "Run the whole command again with network?".to_owned(),
+            Self::Hosts { .. } => {
+                "Run the whole command again with that allowed? It sees no secret files then.".to_owned()
+            }
+            Self::Port { .. } => {
+                "Run the whole command again with that port, as long as this program listens there?".to_owned()
+            }
             Self::Write { .. } => "Run the whole command again with write access there?".to_owned(),
             Self::Hidden { folder } => {
                 format!("Run the whole command again with read and write access to {}?", shown(folder))
@@ -121,8 +171,8 @@ impl Denial {
     pub fn settings_key(&self) -> String {
         let one = |key: &str, path: &AbsPath| format!("\"sandbox\": {{\"{key}\": [{:?}]}}", path.to_string());
         match self {
-            Self::Network => "\"sandbox\": {\"network\": true}".to_owned(),
-            Self::Credential { path } => {
+            Self::Network | Self::Hosts { .. } | Self::Port { .. } => "\"sandbox\": {\"network\": true}".to_owned(),
+            Self::Credential { path, .. } => {
                 format!("\"sandbox\": {{\"network\": true, \"readable\": [{:?}]}}", path.to_string())
             }
             Self::Write { folder } => one("writable", folder),
@@ -137,6 +187,8 @@ impl Denial {
     pub fn session_grant(&self) -> Option<Grant> {
         match self {
             Self::Network => Some(Grant::Network),
+            Self::Hosts { hosts } => Some(Grant::Reach { hosts: with_group(hosts), ports: Vec::new() }),
+            Self::Port { port } => Some(Grant::Reach { hosts: Vec::new(), ports: vec![port.clone()] }),
             // Of a folder as wide as `/opt` a yes would say too much for longer.
             Self::Write { folder } | Self::Hidden { folder } if folder.as_path().components().count() > 2 => {
                 Some(Grant::Write { folder: folder.clone() })

@@ -1,6 +1,6 @@
 //! Sandbox grants: the extra rights that the user's yes gives a command.
 
-use crate::base::path::AbsPath;
+use crate::base::{network::Reach, path::AbsPath};
 
 /// Rights that the user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct SandboxGrant {
     pub named_config: Vec<AbsPath>,
     /// What is masked otherwise.
     pub credentials: Vec<AbsPath>,
-    /// Sockets of other programs: all others are hidden then.
-    pub sockets: Vec<AbsPath>,
+    /// Hosts, ports of this machine and sockets of other programs.
+    pub reach: Reach,
     /// What is seen of castor's own folder: scripts of the user's, the session's log for a hook.
     pub seen: Vec<AbsPath>,
     pub unconfined: bool,
@@ -44,12 +44,12 @@ impl SandboxGrant {
             (&mut self.config, &more.config),
             (&mut self.named_config, &more.named_config),
             (&mut self.credentials, &more.credentials),
-            (&mut self.sockets, &more.sockets),
             (&mut self.seen, &more.seen),
         ] {
             let new: Vec<AbsPath> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
             own.extend(new);
         }
+        self.reach.extend(&more.reach);
         self
     }
 }

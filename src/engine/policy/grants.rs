@@ -67,6 +67,7 @@ pub fn sandbox_permission(call: &ToolCall, denial: &Denial) -> Option<Grant> {
     let grant = match denial {
         Denial::Network => network_for(call)?,
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
+        Denial::Hosts { .. } => denial.session_grant()?,
         _ => return None,
     };
     may_persist(&grant).then_some(grant)
@@ -82,6 +83,8 @@ pub fn may_persist(grant: &Grant) -> bool {
     match grant {
         Grant::NetworkFor { prefixes } => !prefixes.is_empty() && prefixes.iter().all(|it| !it.trim().is_empty()),
         Grant::Write { folder } => is_plain(folder),
+        // Another program may listen there tomorrow.
+        Grant::Reach { hosts, ports } => !hosts.is_empty() && ports.is_empty(),
         _ => false,
     }
 }
@@ -96,6 +99,7 @@ pub fn permission_in_words(it: &Grant) -> Option<String> {
     let what = match it {
         Grant::NetworkFor { prefixes } => format!("`{}` the network", prefixes.join("`, `")),
         Grant::Write { folder } => format!("commands to write below {}", path_in_words(&folder.to_string())),
+        Grant::Reach { .. } => format!("commands to reach {}", it.reach_in_words()?),
         _ => return None,
     };
     Some(format!("Always allow {what} in this folder, also in future sessions"))
@@ -110,6 +114,10 @@ pub fn sandbox_grant<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g G
                 res.network |= line_of(call).is_some_and(|it| prefixes.iter().any(|yes| yes == it))
             }
             Grant::Write { folder } => res.write.push(folder.clone()),
+            Grant::Reach { hosts, ports } => {
+                res.reach.hosts.allowed.extend(hosts.iter().cloned());
+                res.reach.ports.extend(ports.iter().cloned());
+            }
             _ => (),
         }
     }

@@ -1,19 +1,55 @@
-//! Command exposure of a session: whether it was asked about a command, and whether a command could read secrets.
+//! Commands of a session: whether it was asked about one, whether one could read secrets, and what they reached.
 
-use crate::base::{guarded_names::SECRET_RULE, tool::RUN_SHELL_COMMAND};
+use std::collections::BTreeMap;
+
+use crate::base::{
+    event::EventKind, guarded_names::SECRET_RULE, log::Mode, network::NetworkRecord, tool::RUN_SHELL_COMMAND,
+};
+
+/// Hosts beyond that are not listed.
+const MAX_HOSTS: usize = 500;
 
 /// What the session knows of its commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CommandExposure {
     /// The user was asked about one as the mode asks.
     pub asked: bool,
     /// One could read secrets of the workspace: it ran without the network.
     pub exposed: bool,
+    pub network: NetworkUse,
+}
+
+/// Hosts that commands reached and were refused, with the number of commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkUse {
+    pub reached: BTreeMap<String, u32>,
+    pub refused: BTreeMap<String, u32>,
 }
 
 impl CommandExposure {
     pub fn ask(&mut self, rule: &str) {
         self.asked |= rule.ends_with(RUN_SHELL_COMMAND);
         self.exposed |= rule.starts_with(SECRET_RULE);
+    }
+
+    /// A command that ran may have read secrets, whoever asked for it. Those of yolo have the network, and see none.
+    pub fn note(&mut self, event: &EventKind, mode: Mode) {
+        let EventKind::ToolResponse { name, error, data, .. } = event else { return };
+        if name != RUN_SHELL_COMMAND {
+            return;
+        }
+        self.exposed |= error.is_none() && mode != Mode::Yolo;
+        let of_call = data.get(NetworkRecord::KEY);
+        for (key, all) in
+            [(NetworkRecord::REACHED, &mut self.network.reached), (NetworkRecord::REFUSED, &mut self.network.refused)]
+        {
+            let hosts =
+                of_call.and_then(|it| it.get(key)?.as_array()).into_iter().flatten().filter_map(|it| it.as_str());
+            for host in hosts {
+                if all.len() < MAX_HOSTS || all.contains_key(host) {
+                    *all.entry(host.to_owned()).or_default() += 1;
+                }
+            }
+        }
     }
 }

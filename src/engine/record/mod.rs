@@ -30,6 +30,7 @@ pub use step_writer::{SerialNumbers, Step};
 pub use token_scale::TokenScale;
 
 use command_exposure::CommandExposure;
+pub use command_exposure::NetworkUse;
 use event_stream::EventStream;
 use history::History;
 use meter::UsageMeter;
@@ -54,7 +55,7 @@ use crate::{
         model::Usage,
         path::AbsPath,
         state::StateMap,
-        tool::{RUN_SHELL_COMMAND, ToolCall},
+        tool::ToolCall,
     },
     engine::hooks::Switches,
 };
@@ -324,6 +325,11 @@ impl Record {
         self.past.commands.exposed
     }
 
+    /// What commands reached.
+    pub fn network_use(&self) -> &NetworkUse {
+        &self.past.commands.network
+    }
+
     /// Takes one fact in. Of a rewind only who has the log knows what it gives back: [`Record::replay`], [`Step::rewind`].
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
@@ -419,18 +425,12 @@ impl Record {
             Some(RoutedRequest { model: model.to_owned(), attempt, why: why.to_owned(), left_model: left });
     }
 
-    /// A command that ran may have read secrets, whoever asked for it. Those of yolo have the network, and see none.
-    fn note_command(&mut self, event: &EventKind) {
-        let ran = matches!(event, EventKind::ToolResponse { name, error: None, .. } if name == RUN_SHELL_COMMAND);
-        self.past.commands.exposed |= ran && self.mode != Mode::Yolo;
-    }
-
     fn apply_event(&mut self, event: &AgentEvent) {
         self.past.stream.count(event);
         if ends_prompt(event) {
             self.end_prompt_options();
         }
-        self.note_command(&event.kind);
+        self.past.commands.note(&event.kind, self.mode);
         let history = &mut self.past.history;
         match &event.kind {
             EventKind::AgentStart {} => {

@@ -54,6 +54,9 @@ pub(super) fn describe_grant(grant: &Grant) -> String {
         Grant::Hosts { tool, hosts } => format!("Allow {tool} of {} for this session", hosts.join(", ")),
         Grant::Network => "Allow commands the network for this session".to_owned(),
         Grant::NetworkFor { prefixes } => format!("Allow `{}` the network for this session", prefixes.join("`, `")),
+        Grant::Reach { .. } => {
+            format!("Allow commands to reach {} for this session", grant.reach_in_words().unwrap_or_default())
+        }
         Grant::Write { folder } => {
             format!("Allow commands to write below {} for this session", text::path_in_words(&folder.to_string()))
         }

@@ -1,5 +1,7 @@
 //! Slash commands: castor answers them itself, and the model sees nothing of them but of `/shell`.
 
+mod network_report;
+
 use crate::{
     base::{
         content::Part,
@@ -152,6 +154,7 @@ pub const COMMANDS: &[SlashCommand] = &[
         "How far turns and session may go",
         super::limits::run,
     ),
+    command("network", "", "The hosts that commands reached and were refused", network_report::network),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     turn_command("init", "", "Has the model write GEMINI.md for this workspace", |args| match args {
         "" => Ok(CommandTurn::Init),
@@ -481,6 +484,7 @@ fn in_words(grant: &Grant) -> String {
         Grant::Hosts { tool, hosts } => format!("`{tool}` of {}", hosts.join(", ")),
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
+        Grant::Reach { .. } => format!("{} in the sandbox", grant.reach_in_words().unwrap_or_default()),
         Grant::Write { folder } => format!("writing below {} in the sandbox", text::path_in_words(&folder.to_string())),
         Grant::Read { folder } => format!("reading below {}", text::path_in_words(&folder.to_string())),
     }

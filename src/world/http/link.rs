@@ -2,12 +2,15 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
 use super::{public::PublicNames, root_cause, roots::Roots};
-use crate::{base::path::AbsPath, world::disk};
+use crate::{
+    base::{network::HostPort, path::AbsPath},
+    world::disk,
+};
 
 /// What a server may choose from.
 const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
@@ -47,6 +50,15 @@ pub struct Proxies {
     pub https: Option<String>,
     /// Hosts that are asked without one, as in NO_PROXY.
     pub no_proxy: Option<String>,
+}
+
+/// A proxy on the way to a host.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyHop {
+    pub host: String,
+    pub port: u16,
+    /// The value of `Proxy-Authorization`.
+    pub login: Option<String>,
 }
 
 impl Default for HttpLink {
@@ -116,12 +128,24 @@ impl Proxies {
 
     /// The proxy through which `url` is asked: host and port, as an address may hold a password.
     pub(super) fn describe_proxy(&self, url: &Url) -> Option<String> {
+        let found = self.find(url.as_str())?;
+        let host = found.uri().host()?;
+        Some(found.uri().port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    }
+
+    /// The proxy through which others than castor are let to a host.
+    pub fn hop_to(&self, target: &HostPort) -> Option<ProxyHop> {
+        let found = self.find(&format!("https://{target}/"))?;
+        let login = found.basic_auth().and_then(|it| it.to_str().ok()).map(str::to_owned);
+        let port = found.uri().port_u16().unwrap_or(if found.uri().scheme_str() == Some("https") { 443 } else { 80 });
+        Some(ProxyHop { host: found.uri().host()?.to_owned(), port, login })
+    }
+
+    fn find(&self, url: &str) -> Option<Intercept> {
         let rules = Matcher::builder().no(self.direct_hosts());
         let rules = self.http.iter().fold(rules, |rules, it| rules.http(it.clone()));
         let rules = self.https.iter().fold(rules, |rules, it| rules.https(it.clone()));
-        let found = rules.build().intercept(&url.as_str().parse().ok()?)?;
-        let host = found.uri().host()?;
-        Some(found.uri().port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+        rules.build().intercept(&url.parse().ok()?)
     }
 
     /// Hosts that are asked without one.

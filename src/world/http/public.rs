@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 use reqwest::{
@@ -42,9 +42,29 @@ pub fn has_private_address(url: &Url) -> bool {
     }
 }
 
+/// Where clouds tell a machine who it is, with keys, at addresses that look like others.
+const METADATA: &[IpAddr] = &[
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Of a network that only its members reach, such as a company's; not of this machine, its link or its cloud.
+pub fn is_company_network(address: IpAddr) -> bool {
+    let is_private = match address.to_canonical() {
+        IpAddr::V4(it) => {
+            let [a, b, ..] = it.octets();
+            it.is_private() || a == 100 && (64..128).contains(&b)
+        }
+        IpAddr::V6(it) => it.is_unique_local(),
+    };
+    is_private && !METADATA.contains(&address)
+}
+
 /// Neither of this machine nor of a network that only its members reach.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
+        it if METADATA.contains(&it) => false,
         IpAddr::V4(it) => is_public_v4(it),
         IpAddr::V6(it) => match it.segments() {
             // Version 4 in it: mapped, translated (NAT64), 6to4.

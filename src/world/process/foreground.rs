@@ -16,7 +16,7 @@ use nix::{
 };
 
 use super::{ObeyedFindings, Spawn, cbreak::open_terminal, table::Table};
-use crate::base::path::AbsPath;
+use crate::base::{network::NetworkRecord, path::AbsPath};
 
 /// Signals for the program that somebody may send to castor in its place.
 const PASSED_ON: &[Signal] =
@@ -46,6 +46,7 @@ pub struct ForegroundEnd {
     pub status: ExitStatus,
     /// What it made that other programs would obey.
     pub findings: ObeyedFindings,
+    pub network: NetworkRecord,
 }
 
 impl ForegroundEnd {
@@ -104,13 +105,14 @@ pub fn run_confined(spawn: &Spawn<'_>) -> io::Result<ForegroundEnd> {
     };
     take_terminal_back();
     let (quarantine, temporary) = (placeholders.quarantine(), placeholders.temporary());
+    let network = placeholders.network_record();
     drop(placeholders.release());
     let findings = quarantine.findings();
     for it in temporary {
         _ = fs::remove_dir_all(&it);
         _ = it.parent().map(fs::remove_dir);
     }
-    Ok(ForegroundEnd { status, findings })
+    Ok(ForegroundEnd { status, findings, network: network.read() })
 }
 
 /// The helper stopped as the program did: then this process does, and whoever waits for it goes on.
@@ -165,5 +167,5 @@ pub fn run_confined(spawn: &Spawn<'_>) -> io::Result<ForegroundEnd> {
     take_terminal_back();
     let quarantine = placeholders.quarantine();
     drop(placeholders.release());
-    Ok(ForegroundEnd { status, findings: quarantine.findings() })
+    Ok(ForegroundEnd { status, findings: quarantine.findings(), network: NetworkRecord::default() })
 }

@@ -42,7 +42,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::base::{path::AbsPath, sandbox::Confinement};
+use crate::{
+    base::{path::AbsPath, sandbox::Confinement},
+    world::door::SharedRecord,
+};
 
 pub use crate::base::terminal::{CommandEvent, Exit, ObeyedFindings};
 pub use decode::Utf8Decoder;
@@ -119,6 +122,7 @@ pub struct Child {
     state: State,
     quarantine: Arc<Quarantine>,
     record: Option<Arc<SandboxRecord>>,
+    network: SharedRecord,
 }
 
 impl Spawn<'_> {
@@ -151,11 +155,12 @@ impl Spawn<'_> {
             return Err(io::Error::other("the process ended before it had an id"));
         };
         let (quarantine, record) = (placeholders.quarantine(), placeholders.record());
+        let network = placeholders.network_record();
         groups.add(pid, mark, placeholders);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
         let (pipe, decoder) = (Some(pipe), Utf8Decoder::default());
-        Ok(Child { child, pid, groups, pipe, buffer, decoder, state, quarantine, record })
+        Ok(Child { child, pid, groups, pipe, buffer, decoder, state, quarantine, record, network })
     }
 
     fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, AfterSpawn<'_>)> {
@@ -180,7 +185,7 @@ impl Spawn<'_> {
             Some(it) => {
                 let door = sandbox::prepare_start(it, self)?;
                 let mut res = Command::new(door.program);
-                res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
+                res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env, sandbox::has_door(it)));
                 (res, door.rest, door.passed)
             }
         };
@@ -282,13 +287,8 @@ impl Child {
         let signal = status.and_then(|it| it.signal()).map(signal_name);
         let findings = ObeyedFindings { ended_leftovers: ended, ..self.quarantine.findings() };
         let refusals = self.record.as_ref().and_then(|it| it.read());
-        CommandEvent::Exited(Exit {
-            code: status.and_then(|it| it.code()),
-            signal,
-            left_running: left,
-            findings,
-            refusals,
-        })
+        let (code, network) = (status.and_then(|it| it.code()), self.network.read());
+        CommandEvent::Exited(Exit { code, signal, left_running: left, findings, refusals, network })
     }
 }
 

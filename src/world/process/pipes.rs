@@ -61,7 +61,8 @@ impl ProcessGuard {
         let signal = status.and_then(|it| it.signal()).map(signal_name);
         let findings = log_findings(self.quarantine.findings());
         let refusals = self.record.as_ref().and_then(|it| it.read());
-        Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings, refusals }
+        let code = status.and_then(|it| it.code());
+        Exit { code, signal, left_running: left, findings, refusals, ..Exit::default() }
     }
 
     /// Ends it with all its children, and waits until the last is gone. Its exit, unless that was waited for before.

@@ -120,7 +120,12 @@ fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
             let patterns: Vec<String> = hosts.iter().map(|it| host_pattern::of_host(it)).collect();
             is_here && text("toolName") == Some(tool) && patterns.iter().any(|it| text("argsPattern") == Some(it))
         }
-        Grant::Edits | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } | Grant::Read { .. } => false,
+        Grant::Edits
+        | Grant::Network
+        | Grant::NetworkFor { .. }
+        | Grant::Reach { .. }
+        | Grant::Write { .. }
+        | Grant::Read { .. } => false,
     }
 }
 

@@ -8,12 +8,18 @@ use crate::{
         guarded_names::TOOL_FOLDERS,
         path::AbsPath,
         sandbox::{Confinement, Denial, Refusal, Refused},
+        text,
     },
-    world::disk,
+    world::{
+        disk,
+        door::{inside, local},
+    },
 };
 
 /// How much of the end of an output is looked at, in lines.
 const LINES: usize = 200;
+/// The same for ports, in bytes.
+const PORT_TEXT: usize = 8 << 10;
 
 /// In lower case, as all phrases here.
 const PHRASES: &str = include_str!("denial/phrases.txt");
@@ -35,8 +41,21 @@ const SILENT: &[(&str, i32)] = &[("curl", 6), ("wget", 4)];
 /// be opened, the gravest question is only asked where the command speaks of it.
 pub fn recorded_denial(it: &Confinement, refusals: &[Refusal], output: &str) -> Option<Denial> {
     let failed = || refusals.iter().rev().filter(|it| it.failed).map(|it| &it.what);
-    if !it.network && failed().any(Refused::is_far) {
+    let has_door = super::has_door(it);
+    // By the door there is a resolver, and addresses that stand for names.
+    let is_doors = |what: &Refused| match what {
+        Refused::Connect(to) => has_door && inside::is_doors(to),
+        _ => has_door,
+    };
+    if !it.network && failed().any(|it| it.is_far() && !is_doors(it)) {
         return Some(Denial::Network);
+    }
+    let port = |what: &Refused| match what {
+        Refused::Connect(to) if has_door && !what.is_far() => local::listener(to.port()),
+        _ => None,
+    };
+    if let Some(port) = failed().find_map(port).filter(|port| !it.grant.reach.ports.contains(port)) {
+        return Some(Denial::Port { port });
     }
     let is_told = |path: &AbsPath| {
         let (low, name) = (output.to_lowercase(), path.as_path().file_name().unwrap_or_default().to_string_lossy());
@@ -94,7 +113,13 @@ pub fn recognise_denial(
     let far =
         |low: &str| NOT_CONNECTED.iter().any(|it| low.contains(it)) && !LOOPBACK.iter().any(|it| low.contains(it));
     let unreached = says(&lines, NO_NETWORK) || SILENT.iter().any(is_silent) || lines.iter().any(|(_, low)| far(low));
-    (!it.network && unreached).then_some(Denial::Network)
+    if !it.network && unreached {
+        return Some(Denial::Network);
+    }
+    // A server of the user's, where nobody listens within.
+    let known = &it.grant.reach.ports;
+    let port = || local::named_port(&[command, text::tail(output, PORT_TEXT)]).filter(|it| !known.contains(it));
+    (code != Some(0) && super::has_door(it)).then(port).flatten().map(|port| Denial::Port { port })
 }
 
 /// What the model is told of a program that the sandbox keeps from its work without a word.
@@ -122,7 +147,10 @@ fn unrecorded_denial(it: &Confinement, lines: &[(&str, String)]) -> Option<Denia
     if says(lines, SOCKETS) {
         return Some(Denial::Other);
     }
-    lines.iter().find_map(|(_, low)| missing_credential(it, low)).map(|path| Denial::Credential { path })
+    lines
+        .iter()
+        .find_map(|(_, low)| missing_credential(it, low))
+        .map(|path| Denial::Credential { path, hosts: it.grant.reach.hosts.allowed.clone() })
 }
 
 fn words(command: &str) -> impl Iterator<Item = &str> {

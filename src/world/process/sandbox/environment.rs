@@ -1,6 +1,6 @@
 //! Environment variables of confined processes: without those that lead out of the sandbox or wait for a user.
 
-use crate::base::sandbox::Confinement;
+use crate::{base::sandbox::Confinement, world::door};
 
 /// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
 const LEADS_OUT: &[&str] = &[
@@ -63,8 +63,9 @@ const GIT: &[(&str, &str)] =
 /// For read-only commands: git does not refresh its index.
 const LOOKING: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
 
-/// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays.
-pub fn scrubbed(it: &Confinement, env: &[(String, String)]) -> Vec<(String, String)> {
+/// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays. `has_door`:
+/// the user's own proxy is out of reach, and the door goes through it.
+pub fn scrubbed(it: &Confinement, env: &[(String, String)], has_door: bool) -> Vec<(String, String)> {
     let leads_out = |name: &str| {
         LEADS_OUT.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
     };
@@ -82,6 +83,9 @@ pub fn scrubbed(it: &Confinement, env: &[(String, String)]) -> Vec<(String, Stri
     if let Some(caches) = &it.own_folders.caches {
         let unset = CACHES.iter().filter(|it| !is_set(it.0));
         res.extend(unset.map(|(name, below)| ((*name).to_owned(), caches.join(*below).to_string())));
+    }
+    if has_door {
+        res.extend(door::variables());
     }
     if !it.network {
         let unset = NO_RETRIES.iter().filter(|name| !is_set(name));
@@ -107,7 +111,7 @@ mod tests {
     fn words(network: bool, env: &[(&str, &str)]) -> String {
         let env: Vec<_> = env.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
         let words: Vec<String> =
-            scrubbed(&confined(network), &env).iter().map(|it| format!("{}={}", it.0, it.1)).collect();
+            scrubbed(&confined(network), &env, false).iter().map(|it| format!("{}={}", it.0, it.1)).collect();
         words.join(" ")
     }
 
@@ -128,7 +132,7 @@ mod tests {
         let it = confined(true);
         let it = Confinement { own_folders: OwnFolders { caches: AbsPath::new("/c"), ..it.own_folders.clone() }, ..it };
         let env = [("GOCACHE".to_owned(), "/mine".to_owned())];
-        let said = scrubbed(&it, &env);
+        let said = scrubbed(&it, &env, false);
         let value = |name: &str| said.iter().rfind(|it| it.0 == name).map(|it| it.1.as_str());
         assert_eq!((value("GOCACHE"), value("npm_config_cache")), (Some("/mine"), Some("/c/npm")));
         assert!(!words(true, &[]).contains("npm_config_cache"));
@@ -136,9 +140,20 @@ mod tests {
 
     #[test]
     fn who_only_looks_lets_git_write_nothing() {
-        let said = scrubbed(&confined(false).into_read_only(), &[]);
+        let said = scrubbed(&confined(false).into_read_only(), &[], false);
         assert!(said.contains(&("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned())));
         assert!(!words(false, &[]).contains("GIT_OPTIONAL_LOCKS"));
+    }
+
+    #[test]
+    fn the_door_takes_the_place_of_the_users_proxy() {
+        let env = [("HTTPS_PROXY".to_owned(), "http://me:pw@corp:1".to_owned())];
+        let value = |has_door: bool| {
+            let said = scrubbed(&confined(false), &env, has_door);
+            said.iter().rfind(|it| it.0 == "HTTPS_PROXY").map(|it| it.1.clone())
+        };
+        assert_eq!(value(true).as_deref(), Some("http://127.0.0.1:10053"));
+        assert_eq!(value(false).as_deref(), Some("http://me:pw@corp:1"));
     }
 
     /// Variables that name sockets of containers, agents and desktops are removed.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    GuardContext, PlanNotes, Quarantine, SandboxPlan, committed,
+    GuardContext, PlanNotes, PlannedNetwork, Quarantine, SandboxPlan, committed,
     git_config_paths::{self, ConfigPath, UserGitConfig},
     nested_config, new_repositories, placeholder_files,
     placeholders::Placeholders,
@@ -63,7 +63,7 @@ fn empty(it: &Confinement, around: GuardContext<'_>, namespaces: bool) -> io::Re
     let tmp = it.own_folders.tmp.as_path().canonicalize()?;
     let mut plan = SandboxPlan {
         cwd: around.cwd.as_path().into(),
-        network: it.network,
+        network: PlannedNetwork { is_whole: it.network, door: Vec::new() },
         namespaces,
         tmp,
         ..SandboxPlan::default()

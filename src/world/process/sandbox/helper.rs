@@ -32,7 +32,10 @@ use serde::{Deserialize, Serialize};
 use init::InitMode;
 
 use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
-use crate::world::process::record::{self, Installer};
+use crate::world::{
+    door::inside,
+    process::record::{self, Installer},
+};
 
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
@@ -194,6 +197,7 @@ fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupErr
     }
     let arrange = |life: &mut PipeReader| {
         let plan = SandboxPlan::receive(life).map_err(failed("no plan"))?;
+        plan.open_door(life)?;
         if own_numbers {
             mounts::arrange(&plan)?;
         }
@@ -214,6 +218,16 @@ fn own(number: RawFd) -> Result<OwnedFd, SetupError> {
     Ok(res)
 }
 
+impl SandboxPlan {
+    /// Within the command's own network, which nobody else has.
+    fn open_door(&self, life: &PipeReader) -> Result<(), SetupError> {
+        match self.network.door.is_empty() {
+            true => Ok(()),
+            false => inside::pass_sockets(&self.network.door, life).map_err(failed("the door")),
+        }
+    }
+}
+
 /// Returns only where the command cannot be had.
 fn become_it(plan: &SandboxPlan, installer: Option<Installer>, command: &[OsString]) -> SetupError {
     let Some((program, args)) = command.split_first() else { return broken("no program") };
@@ -231,14 +245,14 @@ fn confine(plan: &SandboxPlan, installer: Option<Installer>) -> Result<(), Setup
     // The folder that it was started in is the one beneath the new mounts.
     std::env::set_current_dir(&plan.cwd).map_err(failed(plan.cwd.display()))?;
     // Last: nothing that is done here is of interest.
-    installer.map_or(Ok(()), |it| it.install(!plan.network)).map_err(failed("record"))
+    installer.map_or(Ok(()), |it| it.install(!plan.network.is_whole)).map_err(failed("record"))
 }
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.
 fn try_own() -> ! {
     let plan = SandboxPlan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..SandboxPlan::default() };
     let tried = || -> Result<i32, SetupError> {
-        mounts::isolate(plan.network)?;
+        mounts::isolate(plan.network.is_whole)?;
         // SAFETY: there is one thread only, so the new process may do anything.
         match unsafe { fork() } {
             Err(Errno::EAGAIN | Errno::ENOMEM) => Ok(SHORT),

@@ -34,6 +34,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs, io,
+    net::SocketAddr,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
@@ -43,6 +44,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Spawn, Stdin, record::SandboxRecord};
 use crate::base::{path::AbsPath, sandbox::Confinement};
+#[cfg(target_os = "linux")]
+use crate::world::door::Door;
 
 pub(super) use environment::scrubbed;
 #[cfg(target_os = "linux")]
@@ -93,9 +96,23 @@ struct SandboxPlan {
     notes: PlanNotes,
     /// What is hidden, and what is seen in it all the same. What is above comes first.
     views: Vec<View>,
-    network: bool,
+    network: PlannedNetwork,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
+}
+
+/// The network of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct PlannedNetwork {
+    /// It is the machine's.
+    is_whole: bool,
+    /// Where the door listens in one of the command's own; nowhere: there is no door.
+    door: Vec<SocketAddr>,
+}
+
+impl PlannedNetwork {
+    #[cfg(test)]
+    const WHOLE: Self = Self { is_whole: true, door: Vec::new() };
 }
 
 /// What is known while a plan is made.
@@ -135,6 +152,11 @@ pub fn has_mounts() -> bool {
     return is_available() && helper::namespaces() != Namespaces::None;
     #[cfg(not(target_os = "linux"))]
     return false;
+}
+
+/// Whether a confined process has a door to hosts: not where it has the whole network, or only looks.
+pub fn has_door(it: &Confinement) -> bool {
+    !it.network && !it.grant.read_only && has_mounts()
 }
 
 /// What this system has to confine with, and what it lacks, in words.
@@ -221,13 +243,19 @@ pub(super) fn prepare_start<'c>(it: &'c Confinement, spawn: &Spawn<'c>) -> io::R
 
 #[cfg(target_os = "linux")]
 fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<ConfinedStart<'c>> {
-    use std::os::fd::AsRawFd;
+    use std::os::{
+        fd::{AsFd, AsRawFd},
+        unix::net::UnixStream,
+    };
     let by = helper::namespaces();
     let below = by.max_below();
     // Of a server or a program in front nobody asks afterwards.
     let is_recorded = below.is_some() && !around.in_front && !it.grant.is_mcp_server;
     let (record, taker) = is_recorded.then(|| SandboxRecord::new().ok()).flatten().unzip();
-    let (life, mut writer) = io::pipe()?;
+    // Both ways: the plan goes in, and the door's sockets come out.
+    let (life, writer) = UnixStream::pair()?;
+    let (life, mut writer) = (OwnedFd::from(life), io::PipeWriter::from(OwnedFd::from(writer)));
+    let door = has_door(it).then(|| Door::new(&it.grant.reach));
     let (online, writing) = (online::Online::of(it), writers::Writing::of(it));
     let start = Start {
         life: life.as_raw_fd(),
@@ -239,13 +267,17 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     let task = HelperTask::Start(start).to_string();
     let args = [HELPER_ARG, &task, around.program].iter().chain(around.args).map(OsString::from).collect();
     let rest = move || {
-        let (plan, mut standing) = guarded_paths::plan(it, around, below)?;
+        let (mut plan, mut standing) = guarded_paths::plan(it, around, below)?;
+        plan.network.door = door.as_ref().map(Door::addresses).unwrap_or_default();
         (standing.online, standing.writing) = (online, Some(writing));
         standing.record = record.map(Arc::new);
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
             it => it?,
+        }
+        if let Some(it) = door {
+            standing.door = Some(it.open(writer.as_fd().try_clone_to_owned()?)?);
         }
         standing.set_life_pipe(writer);
         Ok(standing)

@@ -10,7 +10,7 @@ use crate::base::{path::AbsPath, sandbox::Confinement};
 
 const SHARED_NETWORK_NOTE: &str = "A command with network access still runs, so this one saw no secret files of the workspace, and only the tools of the home folder.";
 
-/// How many processes have the network, by their session's folder.
+/// How many processes have the network or hosts of it, by their session's folder.
 static ONLINE: Mutex<BTreeMap<AbsPath, usize>> = Mutex::new(BTreeMap::new());
 
 /// A process that has the network, with all that it leaves behind, until this is dropped.
@@ -19,7 +19,8 @@ pub(super) struct Online(AbsPath);
 
 impl Online {
     pub fn of(it: &Confinement) -> Option<Self> {
-        (it.network && !it.grant.is_mcp_server).then(|| {
+        let is_online = it.network || !it.grant.reach.hosts.allowed.is_empty();
+        (is_online && !it.grant.is_mcp_server).then(|| {
             *all().entry(it.own_folders.tmp.clone()).or_default() += 1;
             Self(it.own_folders.tmp.clone())
         })

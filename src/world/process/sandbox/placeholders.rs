@@ -28,7 +28,13 @@ use super::{
     views,
     writers::Writing,
 };
-use crate::{base::sandbox::Placeholder, world::process::record::SandboxRecord};
+use crate::{
+    base::sandbox::Placeholder,
+    world::{
+        door::{OpenDoor, SharedRecord},
+        process::record::SandboxRecord,
+    },
+};
 
 /// Another castor may remove it between making and locking it, but not for ever.
 const TRIES: usize = 1000;
@@ -46,6 +52,8 @@ pub struct Placeholders {
     pub(super) online: Option<Online>,
     pub(super) writing: Option<Writing>,
     pub(super) record: Option<Arc<SandboxRecord>>,
+    /// The way out, as long as anybody is there to take it.
+    pub(super) door: Option<OpenDoor>,
     quarantine: Arc<Quarantine>,
     heads: Vec<GitHead>,
     tmp: Option<PathBuf>,
@@ -154,6 +162,11 @@ impl Placeholders {
         (!self.standing.is_empty()).then(|| self.records.clone())
     }
 
+    /// What comes by the door.
+    pub fn network_record(&self) -> SharedRecord {
+        self.door.as_ref().map(|it| it.record.clone()).unwrap_or_default()
+    }
+
     /// What was there before the command.
     pub fn quarantine(&self) -> Arc<Quarantine> {
         self.quarantine.clone()
@@ -167,6 +180,7 @@ impl Placeholders {
     /// Ends the processes left in the sandbox, and removes placeholders without another user.
     pub fn release(&mut self) -> RemovedPlaceholders {
         self.life.take().iter().for_each(end_sandbox);
+        self.door = None;
         self.quarantine.finish();
         let _alone = lock_placeholders();
         // Of the last one: most stand in the same.

@@ -45,7 +45,7 @@ pub(super) fn profile(plan: &SandboxPlan) -> String {
     res += "(allow file-write* (regex #\"^/dev/ttys[0-9]+$\"))\n";
     res += "(deny network-outbound (remote unix-socket))\n(deny process-info* (target others))\n";
     res += "(deny signal (target others))\n(allow signal (target same-sandbox))\n(deny mach-lookup (global-name-regex #\"^com\\.apple\\.(pboard|security)\"))\n";
-    if !plan.network {
+    if !plan.network.is_whole {
         res += "(deny network*)\n(allow network* (local ip \"localhost:*\"))\n(allow network* (remote ip \"localhost:*\"))\n";
     }
     res
@@ -53,7 +53,7 @@ pub(super) fn profile(plan: &SandboxPlan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SandboxPlan, profile};
+    use super::{super::PlannedNetwork, SandboxPlan, profile};
 
     #[test]
     fn says_what_the_plan_says() {
@@ -89,7 +89,7 @@ mod tests {
         let at = |it: &str| lines.iter().position(|line| line.contains(it)).unwrap();
         assert!(at("(deny file-write*)") < at("(allow file-write* (subpath \"/w") && at("subpath \"/w") < at(".zed"));
         assert!(at("(deny signal (target others))") < at("(allow signal (target same-sandbox))"));
-        let online = profile(&SandboxPlan { network: true, ..SandboxPlan::default() });
+        let online = profile(&SandboxPlan { network: PlannedNetwork::WHOLE, ..SandboxPlan::default() });
         assert!(!online.contains("(deny network*)") && online.contains("(deny network-outbound (remote unix-socket))"));
         let nothing = profile(&SandboxPlan { tmp: "/t".into(), ..SandboxPlan::default() });
         let allowed = nothing.lines().filter(|it| it.starts_with("(allow file-write* (subpath")).collect::<Vec<_>>();

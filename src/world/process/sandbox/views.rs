@@ -17,10 +17,13 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 use super::{GuardContext, SandboxPlan, nested_config, path_json, placeholder_files::open_folder};
-use crate::base::{
-    guarded_names::{TOKEN_FILES, TOOL_FOLDERS},
-    path::AbsPath,
-    sandbox::Confinement,
+use crate::{
+    base::{
+        guarded_names::{TOKEN_FILES, TOOL_FOLDERS},
+        path::AbsPath,
+        sandbox::Confinement,
+    },
+    world::door::inside,
 };
 
 /// Beside the folder for temporary files: castor's own, which commands read and never write.
@@ -30,6 +33,8 @@ const SHARED: &[&str] = &["/tmp", "/var/tmp"];
 /// With sockets of other programs the folder of all sockets is hidden, but for what name servers and programs need.
 pub(super) const SOCKETS: &str = "/run";
 const BESIDE_SOCKETS: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/systemd/resolve", "/run/wrappers"];
+/// Where programs read which server looks names up: with a door, it does.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// Longer settings are searched for tokens no further.
 const MAX_SETTINGS: u64 = 1 << 20;
 const TOKENS: &[&str] = &["_auth", "apikey", "authident", "npmregistryserver:", "password", "secret", "token"];
@@ -54,16 +59,17 @@ pub(super) fn view_folder(tmp: &Path) -> PathBuf {
 pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &SandboxPlan) -> io::Result<Vec<View>> {
     // One that is gone is no reason to fail.
     let read = it.read_only_paths.iter().map(AbsPath::as_path).filter(|it| is_folder(it)).chain(plan.tmp.parent());
-    let given = it.grant.seen.iter().chain(&it.grant.sockets).map(AbsPath::as_path).filter(|it| it.exists());
+    let given = it.grant.seen.iter().chain(&it.grant.reach.sockets).map(AbsPath::as_path).filter(|it| it.exists());
     let needed: BTreeSet<PathBuf> =
         plan.writable.iter().cloned().chain(read.chain(given).map(Path::to_owned)).collect();
     let masked = masked_secrets(it);
+    let empty = view_folder(&plan.tmp);
     let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut seen = needed.clone();
     let mut links = Vec::new();
     if it.hides_secrets() {
         let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
-        let shared = shared.chain((!it.grant.sockets.is_empty()).then(|| (PathBuf::from(SOCKETS), false)));
+        let shared = shared.chain((!it.grant.reach.sockets.is_empty()).then(|| (PathBuf::from(SOCKETS), false)));
         let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
         let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
         covers = shared.chain(home).filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
@@ -73,7 +79,9 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
         seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
     }
     let mut views = BTreeMap::new();
-    let empty = view_folder(&plan.tmp);
+    if let (true, Ok(place)) = (super::has_door(it), Path::new(RESOLV_CONF).canonicalize()) {
+        views.insert(place.clone(), View { place, shows: Some(resolver_settings(&empty)?), written: false });
+    }
     for secret in masked.into_iter().filter(|it| !needed.contains(it)) {
         let is_seen = seen.iter().any(|it| secret.starts_with(it));
         if !is_seen && covers.keys().any(|it| secret.starts_with(it)) {
@@ -105,6 +113,18 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
         views.insert(place.clone(), View { place, shows, written });
     }
     Ok(views.into_values().collect())
+}
+
+/// The file that says where names are looked up within. It may be in use: it is whole at any time.
+fn resolver_settings(folder: &Path) -> io::Result<PathBuf> {
+    super::make_private(folder)?;
+    let path = folder.join("resolver");
+    if path.symlink_metadata().is_err() {
+        let new = path.with_extension(format!("{:?}", std::thread::current().id()));
+        fs::write(&new, inside::RESOLV_CONF)?;
+        fs::rename(new, &path)?;
+    }
+    Ok(path)
 }
 
 /// Whether it lies in what is covered, and in nothing between that is seen as a whole.

@@ -8,6 +8,7 @@ use super::watch::WatchEnd;
 use crate::{
     base::{
         content::Part,
+        network::NetworkRecord,
         path::AbsPath,
         sandbox::{Confinement, Denial, Refusal, Refused},
         terminal::Exit,
@@ -72,12 +73,20 @@ impl ReportFacts {
         // The record knows of each process of the command; else only the last one's end is known.
         let is_sure = matches!(&self.ending, WatchEnd::Exited(it) if it.code != Some(0) || it.refusals.is_some());
         let said = self.denial();
+        // The door does not know which process it refused.
+        let is_heard = |exit: &Exit| exit.code == Some(0) && !exit.network.is_answered && !self.hides_exit_codes();
+        let is_passing = matches!(&self.ending, WatchEnd::Exited(it) if is_heard(it));
+        let asks = if matches!(said, Some(Denial::Hosts { .. })) { !is_passing } else { is_sure };
         let passed = self.passing_refusals(said.is_some());
         let silent = self.confined.as_ref().and_then(|_| silent_program_note(&self.command));
         let (left, parts) = (self.next_step(), self.is_compound());
+        let network = match &self.ending {
+            WatchEnd::Exited(it) => it.network.to_value(),
+            _ => None,
+        };
         let mut res = self.plain_report();
         if let Some(it) = &said {
-            let doubt = if is_sure { "" } else { EXIT_ZERO_DOUBT };
+            let doubt = if is_sure || matches!(it, Denial::Hosts { .. }) { "" } else { EXIT_ZERO_DOUBT };
             let parts = if parts { EARLIER_PARTS_RAN } else { "" };
             let words = [it.in_words().as_str(), parts].join(" ");
             res.content.push(Part::text(format!("{doubt}{}\n{NO_WORKAROUND} {left}", words.trim_end())));
@@ -90,12 +99,19 @@ impl ReportFacts {
             data.insert("sandbox".to_owned(), told.join("\n").into());
         }
         // Nobody is asked about a command that ended well: it is told only.
-        ToolOutput { denial: said.filter(|_| is_sure), ..res }
+        if let (Some(it), Some(data)) = (network, res.data.as_object_mut()) {
+            data.insert(NetworkRecord::KEY.to_owned(), it);
+        }
+        ToolOutput { denial: said.filter(|_| asks), ..res }
     }
 
     /// What a command, or a part of it, was kept from, as far as that is known.
     fn denial(&self) -> Option<Denial> {
         let WatchEnd::Exited(exit) = &self.ending else { return None };
+        let hosts = exit.network.wanted();
+        if !hosts.is_empty() {
+            return Some(Denial::Hosts { hosts });
+        }
         let end = (exit.code, exit.refusals.as_deref());
         let found = find_denial(self.confined.as_deref()?, &self.cwd, &self.command, end, &self.text)?;
         if exit.refusals.is_some() {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{GrantFile, SavedError, change, has, read};
 use crate::{
-    base::{log::Grant, path::AbsPath},
+    base::{log::Grant, network::HostGrant, path::AbsPath},
     world::workspace::Warning,
 };
 
@@ -44,7 +44,7 @@ pub fn load_grants(home: &AbsPath, folder: &AbsPath) -> (Vec<Grant>, Option<Stri
             let grants: Vec<Option<Grant>> = here.map(grant).collect();
             let odd = grants.iter().any(Option::is_none);
             let odd = odd.then(|| {
-                format!("{}: an entry is neither `network` nor `write`; it allows nothing", GRANTS.file(home))
+                format!("{}: an entry is none of `network`, `write` and `hosts`; it allows nothing", GRANTS.file(home))
             });
             return (grants.into_iter().flatten().collect(), odd);
         }
@@ -61,6 +61,9 @@ pub(super) fn in_words(it: &toml::Table) -> String {
             format!("network in the sandbox for `{}`, in {folder}", prefixes.join("`, `"))
         }
         Some(Grant::Write { folder: below }) => format!("writing below {below} in the sandbox, in {folder}"),
+        Some(it @ Grant::Reach { .. }) => {
+            format!("{} in the sandbox, in {folder}", it.reach_in_words().unwrap_or_default())
+        }
         _ => format!("nothing, in {folder}"),
     }
 }
@@ -70,6 +73,7 @@ fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
     let (key, what): (_, toml::Value) = match grant {
         Grant::NetworkFor { prefixes } => ("network", prefixes.clone().into()),
         Grant::Write { folder } => ("write", folder.as_path().to_str()?.into()),
+        Grant::Reach { hosts, .. } => ("hosts", hosts.iter().map(ToString::to_string).collect::<Vec<_>>().into()),
         _ => return None,
     };
     let folder = folder.as_path().to_str()?.into();
@@ -78,12 +82,14 @@ fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
 
 /// An entry with more than one meaning has none.
 fn grant(it: &toml::Table) -> Option<Grant> {
-    match (it.get("network"), it.get("write")) {
-        (Some(toml::Value::Array(all)), None) => {
-            let prefixes = all.iter().map(|it| it.as_str().map(str::to_owned)).collect::<Option<_>>()?;
-            Some(Grant::NetworkFor { prefixes })
+    let texts = |all: &[toml::Value]| all.iter().map(|it| it.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+    match ["network", "write", "hosts"].map(|key| it.get(key)) {
+        [Some(toml::Value::Array(all)), None, None] => Some(Grant::NetworkFor { prefixes: texts(all)? }),
+        [None, Some(toml::Value::String(it)), None] => AbsPath::new(it).map(|folder| Grant::Write { folder }),
+        [None, None, Some(toml::Value::Array(all))] => {
+            let hosts = texts(all)?.into_iter().map(HostGrant::try_from).collect::<Result<_, _>>().ok()?;
+            Some(Grant::Reach { hosts, ports: Vec::new() })
         }
-        (None, Some(toml::Value::String(it))) => AbsPath::new(it).map(|folder| Grant::Write { folder }),
         _ => None,
     }
 }
@@ -108,9 +114,15 @@ mod tests {
         let (one, two) = (path("/w/one"), path("/w/two"));
         let network = Grant::NetworkFor { prefixes: vec!["npm install".to_owned()] };
         let write = Grant::Write { folder: path("/h/out") };
+        let hosts = ["registries", "*.corp:* private"].map(|it| it.to_owned().try_into().unwrap()).to_vec();
+        let hosts = Grant::Reach { hosts, ports: vec![] };
         assert_eq!(load_grants(&home, &one), (vec![], None));
         save_grant(&home, &one, &network, false).unwrap();
         assert!(!GRANTS.file(&home).as_path().exists(), "nothing to strike out");
+        let three = path("/w/three");
+        save_grant(&home, &three, &hosts, true).unwrap();
+        assert_eq!(load_grants(&home, &three).0, std::slice::from_ref(&hosts));
+        save_grant(&home, &three, &hosts, false).unwrap();
         for it in [&network, &write, &network] {
             assert_eq!(save_grant(&home, &one, it, true).unwrap(), None);
         }

@@ -49,12 +49,13 @@ impl World {
         match found {
             None => "-".to_owned(),
             Some(Denial::Network) => "network".to_owned(),
-            Some(Denial::Credential { path }) => format!("credential {}", shown(&path)),
+            Some(Denial::Credential { path, .. }) => format!("credential {}", shown(&path)),
             Some(Denial::Write { folder }) => format!("write {}", shown(&folder)),
             Some(Denial::Hidden { folder }) => format!("hidden {}", shown(&folder)),
             Some(Denial::Config { path }) => format!("config {}", shown(&path)),
             Some(Denial::NotKept { path }) => format!("not kept {}", shown(&path)),
             Some(Denial::Unopenable { path }) => format!("unopenable {}", shown(&path)),
+            Some(it @ (Denial::Hosts { .. } | Denial::Port { .. })) => it.in_words(),
             Some(Denial::Looks) => "looks".to_owned(),
             Some(Denial::Other) => "other".to_owned(),
         }

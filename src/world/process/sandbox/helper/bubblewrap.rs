@@ -201,7 +201,8 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, Se
     let opened = dup2_stdin(stdin).and_then(|()| dup2_stdout(stdout)).and_then(|()| dup2_stderr(stderr));
     opened.map_err(failed("stdio"))?;
     SigSet::all().thread_block().map_err(failed("signals"))?;
-    let arrange = |_: &mut PipeReader| {
+    let arrange = |life: &mut PipeReader| {
+        plan.open_door(life)?;
         if fs::read_link("/proc/self").map_err(failed("/proc"))? != Path::new("1") {
             return Err(broken("its processes are not alone"));
         }
@@ -328,7 +329,7 @@ fn arguments(plan: &SandboxPlan, below: &[PathBuf], env: impl Iterator<Item = (O
     let mount = |way: &str, it: &Path| [way.into(), it.into(), it.into()];
     let (root, memory) = (Path::new("/"), Path::new(SHARED_MEMORY));
     let mut res = ["--unshare-pid", "--unshare-ipc", "--as-pid-1", "--cap-drop", "ALL"].map(OsString::from).to_vec();
-    res.extend((!plan.network).then(|| "--unshare-net".into()));
+    res.extend((!plan.network.is_whole).then(|| "--unshare-net".into()));
     res.extend(mount(way(is_written(root)), root));
     res.extend(["--dev", "/dev", "--proc", "/proc"].map(OsString::from));
     if !plan.has_own_memory() && memory.is_dir() {
@@ -384,7 +385,7 @@ mod tests {
     };
 
     use super::{FormerMount, arguments, check, look};
-    use crate::world::process::sandbox::SandboxPlan;
+    use crate::world::process::sandbox::{PlannedNetwork, SandboxPlan};
 
     #[test]
     fn what_is_not_renamed_is_mounted_beneath_what_is_written_and_configuration_above_it() {
@@ -409,7 +410,7 @@ mod tests {
             --ro-bind /ws/a/.vscode /ws/a/.vscode --bind /home/.castor/tmp /home/.castor/tmp --chdir /ws \
             --setenv PATH /bin";
         assert_eq!(said, want);
-        let online = arguments(&SandboxPlan { network: true, ..plan }, &below, std::iter::empty());
+        let online = arguments(&SandboxPlan { network: PlannedNetwork::WHOLE, ..plan }, &below, std::iter::empty());
         assert!(!online.contains(&"--unshare-net".into()));
     }
 

@@ -115,12 +115,13 @@ fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
 /// pairs of them stay, since they lead nowhere.
 fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, SetupError> {
     // In a network of its own there is nobody but itself.
-    let families: &[libc::c_int] = match plan.network || plan.namespaces {
+    let families: &[libc::c_int] = match plan.network.is_whole || plan.namespaces {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
     };
     // All sockets are hidden but those that were given, and Landlock holds those without a file.
-    let unix = (plan.hides_sockets() && (!plan.network || super::rules::abi() >= SCOPES)).then_some(libc::AF_UNIX);
+    let unix =
+        (plan.hides_sockets() && (!plan.network.is_whole || super::rules::abi() >= SCOPES)).then_some(libc::AF_UNIX);
     let other: Vec<_> =
         families.iter().chain(&unix).filter_map(|it| Some((0, Op::Ne, u64::try_from(*it).ok()?))).collect();
     match other.as_slice() {
@@ -203,7 +204,7 @@ mod tests {
     use seccompiler::sock_filter;
 
     use super::{NEVER, X32, program};
-    use crate::world::process::sandbox::SandboxPlan;
+    use crate::world::process::sandbox::{PlannedNetwork, SandboxPlan};
 
     #[cfg(target_arch = "x86_64")]
     const ARCH: u32 = 0xc000_003e;
@@ -246,7 +247,8 @@ mod tests {
     #[test]
     fn second_numbers_of_calls_are_refused_too() {
         for namespaces in [true, false] {
-            let filter = program(&SandboxPlan { namespaces, network: true, ..SandboxPlan::default() }).unwrap();
+            let filter =
+                program(&SandboxPlan { namespaces, network: PlannedNetwork::WHOLE, ..SandboxPlan::default() }).unwrap();
             let says = |number: libc::c_long, args: &[u64]| verdict(&filter, number as u32, args);
             assert_eq!(says(libc::SYS_getpid, &[]), ALLOW);
             for it in [libc::SYS_getpid, libc::SYS_bpf, libc::SYS_mount, libc::SYS_socket, libc::SYS_openat] {
@@ -268,7 +270,9 @@ mod tests {
     /// Whichever row a call stands in, and those between them.
     #[test]
     fn each_call_is_refused_that_is_to_be_and_no_other() {
-        let filter = program(&SandboxPlan { namespaces: true, network: true, ..SandboxPlan::default() }).unwrap();
+        let filter =
+            program(&SandboxPlan { namespaces: true, network: PlannedNetwork::WHOLE, ..SandboxPlan::default() })
+                .unwrap();
         let steps = filter.len();
         for number in (0..500).filter(|it| *it != libc::SYS_clone3) {
             let want = if NEVER.contains(&number) { errno(libc::EPERM) } else { ALLOW };

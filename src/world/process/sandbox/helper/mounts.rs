@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    net::{Ipv4Addr, UdpSocket},
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     path::Path,
 };
@@ -16,7 +17,10 @@ use nix::{
 };
 
 use super::{SetupError, failed};
-use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan, View};
+use crate::world::{
+    door::inside,
+    process::sandbox::{SHARED_MEMORY, SandboxPlan, View},
+};
 
 const READ_ONLY: u64 = 1;
 
@@ -221,25 +225,42 @@ fn change(tree: &OwnedFd, recursive: bool, set: u64, clear: u64) -> io::Result<(
     }
 }
 
-/// A new network has its loopback switched off; tests and build tools talk over it.
+/// A new network has its loopback switched off; tests and build tools talk over it. It gets a second network beside its own,
+/// whose addresses stand for names, and all lead to the door.
 fn loopback_up() -> io::Result<()> {
-    // SAFETY: the request is a valid struct for both calls, and the socket is closed by its owner.
-    unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let socket = OwnedFd::from_raw_fd(socket);
-        let mut request: libc::ifreq = std::mem::zeroed();
-        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-            *to = libc::c_char::try_from(*from).unwrap_or_default();
-        }
-        request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or_default();
-        match libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    configure(&socket, libc::SIOCSIFFLAGS, b"lo", |it| {
+        it.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or_default();
+    })?;
+    let (address, mask) = inside::NAMES_NETWORK;
+    // Where it cannot be had, programs that know no proxy find nobody.
+    _ = configure(&socket, libc::SIOCSIFADDR, b"lo:1", |it| it.ifr_ifru.ifru_addr = socket_address(address));
+    _ = configure(&socket, libc::SIOCSIFNETMASK, b"lo:1", |it| it.ifr_ifru.ifru_netmask = socket_address(mask));
+    Ok(())
+}
+
+fn configure(
+    socket: &UdpSocket,
+    what: libc::Ioctl,
+    device: &[u8],
+    fill: impl FnOnce(&mut libc::ifreq),
+) -> io::Result<()> {
+    // SAFETY: all zeros is a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(device) {
+        *to = libc::c_char::try_from(*from).unwrap_or_default();
     }
+    fill(&mut request);
+    // SAFETY: the request lives through the call.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw const request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn socket_address(it: Ipv4Addr) -> libc::sockaddr {
+    let (family, [a, b, c, d]) = (libc::AF_INET as libc::sa_family_t, it.octets().map(|it| it as libc::c_char));
+    libc::sockaddr { sa_family: family, sa_data: [0, 0, a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0] }
 }
 
 /// Of a root user, and of everybody in a user namespace of their own: none is left after the next exec.

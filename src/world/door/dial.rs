@@ -1,0 +1,178 @@
+//! Connections from the door to the world: through the user's proxy if there is one, and to no private address unasked.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, lookup_host},
+    time::timeout,
+};
+
+use crate::{
+    base::network::{Host, HostPort, Refusal},
+    world::http::{
+        Proxies, ProxyHop,
+        public::{is_company_network, is_public},
+    },
+};
+
+/// For a lookup and a connection together.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Longer answers of a proxy are none.
+const MAX_ANSWER: usize = 8 << 10;
+/// For tests: what a resolver says (`example.com=10.0.0.1`), and where servers really are
+/// (`example.com:443=127.0.0.1:4000`), with commas. Of castor's own environment, which no workspace sets.
+const TEST_NETWORK: &str = "CASTOR_TEST_NETWORK";
+
+/// The proxies that castor itself goes through.
+static PROXIES: Mutex<Option<Proxies>> = Mutex::new(None);
+
+/// The door goes out as castor does.
+pub fn set_proxies(proxies: &Proxies) {
+    *PROXIES.lock().unwrap_or_else(PoisonError::into_inner) = Some(proxies.clone());
+}
+
+/// What is known of hosts without asking anybody: nothing, but in tests.
+#[derive(Debug)]
+pub(super) struct KnownHosts(BTreeMap<String, String>);
+
+impl KnownHosts {
+    pub fn of_environment() -> &'static Self {
+        static KNOWN: OnceLock<KnownHosts> = OnceLock::new();
+        KNOWN.get_or_init(|| Self::read(&std::env::var(TEST_NETWORK).unwrap_or_default()))
+    }
+
+    pub fn read(text: &str) -> Self {
+        let pairs = text.split(',').filter_map(|it| it.split_once('='));
+        Self(pairs.map(|(name, place)| (name.to_owned(), place.to_owned())).collect())
+    }
+
+    /// The address of a host, or of a server.
+    fn find<T: FromStr>(&self, name: &impl ToString) -> Option<T> {
+        self.0.get(&name.to_string()).and_then(|it| it.parse().ok())
+    }
+
+    async fn look_up(&self, target: &HostPort) -> io::Result<Vec<SocketAddr>> {
+        match (&target.host, self.find(&target.host)) {
+            (Host::Address(it), _) => Ok(vec![SocketAddr::new(*it, target.port)]),
+            (_, Some(it)) => Ok(vec![SocketAddr::new(it, target.port)]),
+            (Host::Name(it), None) => Ok(lookup_host((it.as_str(), target.port)).await?.collect()),
+        }
+    }
+}
+
+/// Connects to a host that a grant names.
+pub(super) async fn connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, Refusal> {
+    match timeout(PATIENCE, find_and_connect(target, is_private, known)).await {
+        Ok(it) => it,
+        Err(_) => Err(Refusal::Unreachable),
+    }
+}
+
+async fn find_and_connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, Refusal> {
+    if let Some(it) = known.find::<SocketAddr>(target) {
+        return TcpStream::connect(it).await.map_err(unreachable);
+    }
+    if let Host::Address(it) = target.host {
+        check_address(it, is_private)?;
+    }
+    let hop = PROXIES.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|it| it.hop_to(target));
+    if let Some(it) = hop {
+        return connect_through(&it, target).await.map_err(unreachable);
+    }
+    let found = known.look_up(target).await.map_err(unreachable)?;
+    // One address of many is enough to refuse: who answers so means the others for somebody else.
+    found.iter().try_for_each(|it| check_address(it.ip(), is_private))?;
+    for it in found {
+        if let Ok(stream) = TcpStream::connect(it).await {
+            return Ok(stream);
+        }
+    }
+    Err(Refusal::Unreachable)
+}
+
+fn unreachable(why: io::Error) -> Refusal {
+    tracing::info!("the door did not get through: {why}");
+    Refusal::Unreachable
+}
+
+/// Why a host without a grant is refused: of some addresses nobody is asked.
+pub(super) fn refusal_unasked(target: &HostPort) -> Refusal {
+    match target.host {
+        Host::Address(it) if check_address(it, true).is_err() => Refusal::Forbidden,
+        _ => Refusal::NotGranted,
+    }
+}
+
+/// What was looked up is what is connected to: no second lookup can say something else.
+fn check_address(it: IpAddr, is_private: bool) -> Result<(), Refusal> {
+    match () {
+        () if is_public(it) => Ok(()),
+        () if !is_company_network(it) => Err(Refusal::Forbidden),
+        () if is_private => Ok(()),
+        () => Err(Refusal::Private),
+    }
+}
+
+/// Asks a proxy for a tunnel.
+async fn connect_through(hop: &ProxyHop, target: &HostPort) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect((hop.host.as_str(), hop.port)).await?;
+    let login = hop.login.as_ref().map(|it| format!("Proxy-Authorization: {it}\r\n")).unwrap_or_default();
+    stream.write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{login}\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    // Byte by byte: what follows is the host's.
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() >= MAX_ANSWER {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        answer.push(stream.read_u8().await?);
+    }
+    let code = answer.split(|it| *it == b' ').nth(1).unwrap_or_default();
+    match code {
+        b"200" => Ok(stream),
+        it => Err(io::Error::other(format!("the proxy answered {}", String::from_utf8_lossy(it)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_address;
+    use crate::base::network::Refusal;
+
+    #[test]
+    fn addresses_are_refused_by_where_they_lead() {
+        for (address, unasked, asked) in [
+            ("8.8.8.8", Ok(()), Ok(())),
+            ("10.1.2.3", Err(Refusal::Private), Ok(())),
+            ("172.16.0.1", Err(Refusal::Private), Ok(())),
+            ("192.168.1.1", Err(Refusal::Private), Ok(())),
+            ("100.64.0.1", Err(Refusal::Private), Ok(())),
+            ("fd12::1", Err(Refusal::Private), Ok(())),
+            ("127.0.0.1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("127.8.8.8", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("0.0.0.0", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("::1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("::", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("::ffff:127.0.0.1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("64:ff9b::7f00:1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("2002:7f00:1::", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("169.254.169.254", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("168.63.129.16", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("100.100.100.200", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("fd00:ec2::254", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("fe80::1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("224.0.0.1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("198.18.1.0", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+        ] {
+            let of = |is_private| check_address(address.parse().unwrap(), is_private);
+            assert_eq!((of(false), of(true)), (unasked, asked), "{address}");
+        }
+    }
+}
