@@ -37,7 +37,9 @@ pub enum Grant {
     },
     /// Sandboxed commands write below this folder.
     Write { folder: AbsPath },
-    /// File tools read below this folder.
+    /// Sessions in this folder begin in the mode `auto`.
+    Auto,
+    /// File tools read this, and what is below; commands see it.
     Read { folder: AbsPath },
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use serde::Deserialize;
 
-pub use home::{SYSTEM_SECRETS, TOKEN_FILES, TOOL_FOLDERS, credentials, home_config};
+pub use home::{CREDENTIALS_OF_TOOLS, SYSTEM_SECRETS, TOKEN_FILES, TOOL_FOLDERS, credentials, home_config};
 
 /// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
 #[derive(Debug, Default, Deserialize)]

@@ -3,7 +3,9 @@
 mod denial;
 mod grant;
 mod program;
+mod protected_paths;
 mod refusal;
+mod shared_tmp;
 
 use std::{
     ffi::OsStr,
@@ -19,7 +21,9 @@ use crate::base::{
 pub use denial::{Denial, in_a_row};
 pub use grant::SandboxGrant;
 pub use program::ProgramSandbox;
+pub use protected_paths::ProtectedPaths;
 pub use refusal::{Refusal, Refused};
+pub use shared_tmp::{SHARED_TMP, TMP};
 
 /// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
@@ -160,33 +164,12 @@ pub struct Confinement {
     pub read_only_paths: Vec<AbsPath>,
     /// What a process does not see: credentials, castor's own folder, sockets of the desktop.
     pub masked: Vec<AbsPath>,
-    /// The user's home folder, canonical: with the network, only the tools' folders in it are seen.
+    /// The user's home folder, canonical: only the tools' folders in it are seen.
     pub home: Option<AbsPath>,
     /// What the user allowed meanwhile, or asks for: nothing of `kept` is ever written.
     pub grant: SandboxGrant,
     pub own_folders: OwnFolders,
     pub network: bool,
-}
-
-/// Paths that commands cannot read or write, for castor's own file tools: as [`Confinement`] has them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProtectedPaths {
-    pub never_written: Vec<AbsPath>,
-    pub masked: Vec<AbsPath>,
-}
-
-impl ProtectedPaths {
-    /// Whether no command of a session in these folders would see `real`. A workspace in what is masked is seen.
-    pub fn is_masked(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
-        let opens = |all: &AbsPath| roots.iter().any(|it| it.is_within(all) && real.is_within(it));
-        self.masked.iter().any(|it| real.is_within(it) && !opens(it))
-    }
-
-    /// Whether none would write it. What is elsewhere is asked about as that.
-    pub fn is_never_written(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
-        let root = roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count());
-        root.is_some_and(|root| self.never_written.iter().any(|it| it.is_within(root) && real.is_within(it)))
-    }
 }
 
 /// Castor's own folders that a confined process, or castor for it, works with.
@@ -224,29 +207,29 @@ impl Confinement {
         let is_closed = |git: &&AbsPath| !self.grant.write.iter().any(|it| git.is_within(it));
         let read_only_paths =
             self.git_dirs.iter().filter(is_closed).chain(not_kept).chain(&self.read_only_paths).cloned().collect();
-        Self { writable: Vec::new(), read_only_paths, ..self.clone() }
+        let seen = [&*self.grant.seen, &*self.writable].concat();
+        let grant = SandboxGrant { seen, ..self.grant.clone() };
+        Self { writable: Vec::new(), read_only_paths, grant, ..self.clone() }
     }
 
-    /// Whether it sees no secrets of the workspace, and of the home only tools.
+    /// Whether it sees no secrets of the workspace.
     pub fn hides_secrets(&self) -> bool {
         self.network || self.grant.isolation_reason.is_some() || self.grant.reach.leads_out()
+    }
+
+    /// Whether it may have sockets of its own, and such as were given: those of others are hidden then. What only looks needs
+    /// none.
+    pub fn opens_sockets(&self) -> bool {
+        !self.grant.read_only || !self.grant.reach.sockets.is_empty()
     }
 
     /// The read-only variant.
     #[must_use]
     pub fn into_read_only(self) -> Self {
-        let credentials = self.grant.credentials;
-        let leave = SandboxGrant { read_only: true, credentials, ..SandboxGrant::default() };
+        let SandboxGrant { credentials, seen, .. } = self.grant;
+        let leave = SandboxGrant { read_only: true, credentials, seen, ..SandboxGrant::default() };
         let own = OwnFolders { caches: None, ..self.own_folders };
-        Self {
-            read_only: true,
-            network: false,
-            writable: Vec::new(),
-            git_dirs: Vec::new(),
-            grant: leave,
-            own_folders: own,
-            ..self
-        }
+        Self { read_only: true, network: false, writable: Vec::new(), grant: leave, own_folders: own, ..self }
     }
 
     /// Whether writing there is what it allows.

@@ -238,6 +238,12 @@ pub struct TargetPath {
     pub line: Option<u32>,
     /// Whether `real` lies within one of the session's roots.
     pub in_roots: bool,
+    /// It lies in the session's own folder for temporary files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
+    /// It lies in the part of the home folder that commands do not see.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// A repository's settings name it: git obeys what is there, as it does hooks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,

@@ -223,6 +223,8 @@ pub fn trusted_hashes(pieces: &[TrustedFile]) -> TrustedHashes {
 #[serde(rename_all = "snake_case")]
 pub enum TrustChoice {
     Folder,
+    /// The same, and sessions in it begin in the mode `auto`.
+    FolderAuto,
     Parent,
     /// Not in this session; the next one asks again.
     NotNow,
@@ -230,13 +232,14 @@ pub enum TrustChoice {
 }
 
 impl TrustChoice {
-    pub const ALL: &[TrustChoice] = &[Self::Folder, Self::Parent, Self::NotNow, Self::Never];
+    pub const ALL: &[TrustChoice] = &[Self::Folder, Self::FolderAuto, Self::Parent, Self::NotNow, Self::Never];
     /// The field of the form that carries it.
     pub const FIELD: &str = "trust";
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Folder => "trust_folder",
+            Self::FolderAuto => "trust_folder_auto",
             Self::Parent => "trust_parent",
             Self::NotNow => "not_now",
             Self::Never => "never",
@@ -254,6 +257,25 @@ pub struct TrustDoubt {
     pub form: Form,
     /// One line for clients that cannot ask. It holds no text that the folder could have written.
     pub notice: String,
+}
+
+impl TrustDoubt {
+    /// The question, with the mode `auto` as one more answer behind the plain yes.
+    pub fn form_with_auto(&self) -> Form {
+        let mut res = self.form.clone();
+        let lists = res.fields.iter_mut().filter_map(|it| match &mut it.kind {
+            FieldKind::Choice { options } => Some(options),
+            _ => None,
+        });
+        for options in lists {
+            let Some(at) = options.iter().position(|it| it.value == TrustChoice::Folder.as_str()) else { continue };
+            let title =
+                format!("{}, and work without questions here (mode auto)", options.get(at).map_or("", |it| &it.title));
+            let value = TrustChoice::FolderAuto.as_str().to_owned();
+            options.insert(at + 1, Choice { value, title, description: None });
+        }
+        res
+    }
 }
 
 /// More names than this are counted.

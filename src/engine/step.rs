@@ -344,8 +344,8 @@ pub enum Effect {
     Generate { purpose: Purpose, request: ModelRequest },
     /// The session is to be this agent's, as if a client had chosen it. Answered by `AgentChosen`.
     ChooseAgent { agent: String },
-    /// Answered by `Resolved`.
-    Resolve { call: ToolCall },
+    /// Answered by `Resolved`. `sandbox_grant`: what the user allows beyond the sandbox.
+    Resolve { call: ToolCall, sandbox_grant: Box<SandboxGrant> },
     /// Answered by `Checked`.
     Check(Box<Check>),
     /// The same by the client's own policy.

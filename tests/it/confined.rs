@@ -259,17 +259,6 @@ print(\"<<\" + os.read(m, 9).decode() + \">>\")'";
     assert!(!told.contains("canary") && !told.contains("<<set>>") && told.contains("<<own"), "{told}");
 }
 
-#[test]
-fn temporary_files_go_with_castor() {
-    let mut bed = Bed::new(&["echo x > $TMPDIR/kept; mkdir $TMPDIR/deep"]);
-    bed.run();
-    let folder = bed.sandbox.home().join(".castor/tmp");
-    let of_session = folder.join(&bed.session);
-    assert!(of_session.join("tmp/kept").exists());
-    bed.client.end().unwrap();
-    assert!(!of_session.exists());
-}
-
 /// Runs a command that waits until somebody outside has done `outside`, then `script`; what the client was told.
 fn meddled(script: &str, outside: impl FnOnce(PathBuf) + Send + 'static) -> (Bed, String) {
     let mut bed = Bed::new(&["bash wait.sh"]);

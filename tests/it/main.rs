@@ -110,6 +110,8 @@ mod stderr;
 mod streams;
 #[cfg(feature = "otel")]
 mod telemetry;
+#[cfg(target_os = "linux")]
+mod temporary;
 mod undo;
 mod unread;
 mod verbs;

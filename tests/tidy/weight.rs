@@ -14,6 +14,8 @@ const GUARD: &[&str] = &[
     "base/guarded",
     "base/sandbox.rs",
     "base/sandbox/program.rs",
+    "base/sandbox/protected_paths.rs",
+    "base/sandbox/shared_tmp.rs",
     "engine/policy/",
     "world/process/outside.rs",
     "world/process/reach.rs",
@@ -22,7 +24,8 @@ const GUARD: &[&str] = &[
 ];
 /// What tells what a sandbox refused.
 const RECORD: &[&str] = &["base/sandbox/refusal.rs", "world/process/record/"];
-const MAX_GUARD: usize = 9_500;
+// A session's own `/tmp`, a home of which tools are seen, and sockets that are its own: some 140 lines. To be 9,500.
+const MAX_GUARD: usize = 9_650;
 const MAX_CHECKPOINTS: usize = 2_500;
 const MAX_PROVENANCE: usize = 700;
 const MAX_RECORD: usize = 500;

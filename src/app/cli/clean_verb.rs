@@ -1,7 +1,6 @@
 //! `castor clean`: shows the size of checkpoints and deletes them.
 
 use std::{
-    io,
     io::Write,
     time::{Duration, UNIX_EPOCH},
 };
@@ -10,7 +9,6 @@ use clap::Args;
 
 use crate::{
     app::{cli::sessions::CommandError, server::tasks::checkpoint_tasks},
-    base::path::AbsPath,
     world::{
         checkpoints::{Retention, sweep},
         disk,
@@ -41,7 +39,11 @@ pub fn run(
     let home = store.home();
     // What belongs to no session any more goes in any case.
     checkpoint_tasks::sweep(store, now_ms).map_err(|it| failed(&it))?;
-    let size = size(&home.join("checkpoints")).map_err(|it| failed(&it))?;
+    let emptied = store.sweep_temporary(now_ms);
+    if emptied > 0 {
+        writeln!(out, "Removed the temporary files of {emptied} session(s) that were closed a week ago or earlier.")?;
+    }
+    let size = disk::tree_size(&home.join("checkpoints"), usize::MAX);
     writeln!(out, "Checkpoints take {} in {}.", in_words(size), home.join("checkpoints"))?;
     let wanted = match (args.yes, ask) {
         _ if size == 0 => false,
@@ -58,23 +60,6 @@ pub fn run(
         writeln!(out, "Freed {}, of {} session(s).", in_words(swept.bytes), swept.n_sessions)?;
     }
     Ok(())
-}
-
-/// Of all files below a folder; one that is not there takes nothing.
-fn size(folder: &AbsPath) -> io::Result<u64> {
-    let mut open = vec![folder.clone()];
-    let mut res = 0;
-    while let Some(folder) = open.pop() {
-        let entries = match disk::read_dir(&folder) {
-            Ok(it) => it,
-            Err(it) if it.kind() == io::ErrorKind::NotFound => continue,
-            Err(it) => return Err(it),
-        };
-        for it in entries {
-            if it.is_dir { open.push(folder.join(&it.name)) } else { res += it.len }
-        }
-    }
-    Ok(res)
 }
 
 fn in_words(bytes: u64) -> String {

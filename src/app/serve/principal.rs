@@ -80,6 +80,8 @@ impl AgentGround {
         more.extend(roots.iter().map(|it| format!("--only-root={it}")));
         // Not in its home: what hides folders lies beside it, and is nobody's to write.
         let tmp = self.home.join("serve").join("scratch").join(name).join("tmp");
+        // Of its last process.
+        _ = disk::remove_tree(&tmp);
         let confined = Some(self.confinement(&roots, &home, tmp));
         Ok(AgentStart { args: self.args(&more), env, cwd, confined })
     }
@@ -93,10 +95,9 @@ impl AgentGround {
     fn confinement(&self, roots: &[AbsPath], home: &AbsPath, tmp: AbsPath) -> Confinement {
         let real = |it: AbsPath| disk::real_path(&it).unwrap_or(it);
         let of_user = self.env.get("HOME").and_then(AbsPath::new).map(real);
-        let secrets = of_user.iter().flat_map(|it| guarded_names::credentials().map(move |name| it.join(name)));
         let beside = roots.iter().filter_map(AbsPath::parent).filter(|it| it.parent().is_some());
         let places = PLACES.iter().chain(guarded_names::SYSTEM_SECRETS).filter_map(|it| AbsPath::new(*it));
-        let masked = secrets.chain(of_user.clone()).chain(beside).chain(places).chain([self.home.clone()]);
+        let masked = of_user.iter().cloned().chain(beside).chain(places).chain([self.home.clone()]);
         Confinement {
             read_only: false,
             untrusted: false,

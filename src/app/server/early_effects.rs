@@ -102,7 +102,7 @@ mod tests {
 
     fn resolve(id: u64) -> Act {
         let call = serde_json::from_value(json!({"id": "c", "name": "read_file", "args": {}})).unwrap();
-        Act::Do(EffectId(id), Effect::Resolve { call })
+        Act::Do(EffectId(id), Effect::Resolve { call, sandbox_grant: Box::default() })
     }
 
     fn run(id: u64, durable: bool) -> Act {

@@ -28,7 +28,7 @@ use crate::{
         fallback::Outage,
         hook::HookRun,
         ids::{EffectId, SessionId},
-        log::Fact,
+        log::{Fact, Grant},
         model_table::Parameter,
         path::AbsPath,
         tool::PolicyClass,
@@ -312,6 +312,9 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         }
         Effect::UpdateGrant { grant, holds } => {
             if let Some(folder) = state.sessions.get(id).map(folder_of) {
+                if grant == Grant::Auto && holds {
+                    trust::trust_plain_folder(state, &folder);
+                }
                 state.tasks.save_sandbox_grant(folder, grant, holds);
             }
         }

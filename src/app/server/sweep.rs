@@ -27,6 +27,7 @@ fn sweep(store: &SessionStore, env: &Env, now_ms: u64) {
         let swept = store.sweep(&keep, now_ms);
         tracing::debug!("{} old sessions and {} leftovers were removed", swept.sessions.len(), swept.n_leftovers);
     }
+    tracing::debug!("temporary files of {} sessions were removed", store.sweep_temporary(now_ms));
     // After the sessions: what was held for them goes with them.
     if let Err(it) = checkpoint_tasks::sweep(store, now_ms) {
         tracing::warn!("old checkpoints stay: {it}");

@@ -11,7 +11,7 @@ use crate::{
             live_session::LiveSession,
             mcp_servers::ServerRequest,
             modes,
-            place::{SessionPlace, log_warnings, settings_of},
+            place::{SessionPlace, load_ground, log_warnings, settings_of},
             session_basis::SessionBasis,
             settings_notices::SettingsFindings,
             shown_unseen::looked,
@@ -21,20 +21,24 @@ use crate::{
     },
     base::{
         ids::{EffectId, SessionId},
-        log::Mode,
+        log::{Grant, Mode},
+        path::AbsPath,
         trust::{Trust, TrustChoice},
         unseen_files::SeenBytes,
     },
     engine::step::{Input, OptionValue},
     wire::acp::session::SessionFolders,
-    world::workspace::folder_config::{self, FolderConfig},
+    world::workspace::{
+        folder_config::{self, FolderConfig},
+        saved,
+    },
 };
 
 /// The session's next turn asks, or tells where nobody can be asked.
 pub fn ask_trust(state: &mut State, id: &SessionId, mut pending: PendingTrust) {
     let is_headless = state.client.as_ref().is_some_and(|it| it.headless);
     let Some(provenance) = state.sessions.get(id).map(|it| it.resources.files.provenance.clone()) else { return };
-    let Some(prompt) = pending.prompt(&state.env, &provenance, is_headless) else { return };
+    let Some(prompt) = pending.prompt((&state.options, &state.env), &provenance, is_headless) else { return };
     if let Some(live) = state.sessions.get_mut(id) {
         live.pending_trust = Some(Box::new(pending));
     }
@@ -90,6 +94,10 @@ pub fn apply_choice(
     if extent == TrustExtent::Saved {
         let saved = folder_config::save_decision(state.tasks.store.home(), &ground, choice);
         saved.map_err(|it| it.to_string())?.iter().for_each(|it| tracing::warn!("{it}"));
+        if choice == TrustChoice::FolderAuto {
+            let kept = saved::save_grant(state.tasks.store.home(), &ground.folder, &Grant::Auto, true);
+            kept.map_err(|it| it.to_string())?.iter().for_each(|it| tracing::warn!("{it}"));
+        }
     }
     let before = settings_of(&state.options, &ground);
     let (begun, notice) = first_mode(&state.options, &ground.trust, &before);
@@ -126,6 +134,17 @@ pub fn apply_choice(
         offered_commands::update(live, outbox);
     }
     Ok(())
+}
+
+/// Trusts a folder that brings nothing to trust, as the user wants to work without questions in it.
+pub fn trust_plain_folder(state: &State, folder: &AbsPath) {
+    let (ground, _) = load_ground(&state.options, &state.env, folder);
+    if ground.trust == Trust::Unknown && ground.doubt.is_none() {
+        match folder_config::save_decision(state.tasks.store.home(), &ground, TrustChoice::Folder) {
+            Ok(warnings) => warnings.iter().for_each(|it| tracing::warn!("{it}")),
+            Err(it) => tracing::warn!("the folder is not trusted: {it}"),
+        }
+    }
 }
 
 /// The session's model follows the settings, unless it was chosen.

@@ -18,7 +18,7 @@ use crate::{
             host::SessionHost,
             mcp_access::McpAccess,
             mcp_servers::ServerRequest,
-            modes::{allowed_modes, offered_modes},
+            modes::{allowed_modes, modes_on_offer, offered_modes},
             place::SessionPlace,
             policies, prompts,
             session_resources::{
@@ -328,7 +328,7 @@ fn saved_memory(SessionPlace { roots, ground, .. }: &SessionPlace) -> Option<Sav
 fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, settings: &Settings) -> Planning {
     let scratch = store.scratch_dir(id);
     let folder = disk::real_path(&scratch).unwrap_or(scratch).join(PLANS);
-    let modes = allowed_modes(&ground.trust, settings).into_iter().filter(|it| *it != Mode::Plan).collect();
+    let modes = modes_on_offer(ground, settings).into_iter().filter(|it| *it != Mode::Plan).collect();
     Planning { folder: Some(folder), modes }
 }
 

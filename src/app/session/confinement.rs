@@ -33,8 +33,8 @@ pub fn policy_sandbox(hold: SandboxState, ground: &FolderConfig, settings: &Sett
     let available = hold.available && hold.level != SandboxLevel::Off;
     policy::SandboxFacts {
         available,
-        // To find out starts a process: not where nobody trusts the folder yet.
-        mounts: available && ground.trust.is_trusted() && sandbox::has_mounts(),
+        // To find out starts a process: not where there is something that nobody trusts yet.
+        mounts: available && is_harmless(ground) && sandbox::has_mounts(),
         trusted: ground.trust.is_trusted(),
         plain_repository: has_plain_repository(ground),
         undoable: settings.children.checkpoints,
@@ -74,7 +74,7 @@ pub struct SandboxPlace<'a> {
 
 impl<'a> SandboxPlace<'a> {
     pub fn of_session(host: &SessionHost<'a>, session: &SessionId) -> Self {
-        Self { env: host.env, home: host.store.home(), tmp: host.store.scratch_dir(session).join("tmp") }
+        Self { env: host.env, home: host.store.home(), tmp: host.store.tmp_dir(session) }
     }
 }
 
@@ -95,8 +95,8 @@ pub fn for_session(
     let written = &settings.children.sandbox.writable;
     let writable =
         written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
-    let ProtectedPaths { never_written, masked } = default_protection(home.clone(), host.home);
-    let (castor, home) = (canonical(host.home.clone()), home.map(canonical));
+    let ProtectedPaths { never_written, masked, home, .. } = default_protection(home, host.home);
+    let castor = canonical(host.home.clone());
     let credentials = readable(settings, home.as_ref());
     let reach = Reach { hosts: settings.children.sandbox.hosts.clone(), ..Reach::default() };
     let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
@@ -145,20 +145,22 @@ fn default_protection(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths
         link_targets.retain(|it| !never_written.contains(it));
         never_written.extend(link_targets);
     }
-    let of_home = home.iter().flat_map(|it| disk::real_paths_in(it, guarded_names::credentials().chain([".castor"])));
+    // With the home folder all else is hidden that opens other accounts.
+    let of_home = home.iter().flat_map(|it| disk::real_paths_in(it, guarded_names::CREDENTIALS_OF_TOOLS.iter()));
     let of_system = guarded_names::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it)).map(canonical);
-    ProtectedPaths { never_written, masked: of_home.chain(of_system).chain([castor]).collect() }
+    let masked = of_home.chain(of_system).chain([castor]).collect();
+    ProtectedPaths { never_written, masked, home, readable: Vec::new() }
 }
 
 /// The same for tools that touch files by themselves, but for what the settings open.
 pub fn protected_paths(env: &Env, castor: &AbsPath, settings: &Settings) -> ProtectedPaths {
     let home = env.get("HOME").and_then(AbsPath::new);
-    let ProtectedPaths { never_written, mut masked } = default_protection(home.clone(), castor);
-    let (open, castor) = (readable(settings, home.as_ref()), canonical(castor.clone()));
-    masked.retain(|secret| {
+    let mut res = default_protection(home, castor);
+    let (open, castor) = (readable(settings, res.home.as_ref()), canonical(castor.clone()));
+    res.masked.retain(|secret| {
         castor.is_within(secret) || !open.iter().any(|it| it.is_within(secret) || secret.is_within(it))
     });
-    ProtectedPaths { never_written, masked }
+    ProtectedPaths { readable: open, ..res }
 }
 
 /// Credentials that commands may read.

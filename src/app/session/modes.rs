@@ -7,9 +7,10 @@ use crate::{
     app::settings::{Settings, options::Options},
     base::{
         log::Mode,
-        trust::{Trust, mode_refusal},
+        trust::{Trust, TrustChoice, mode_refusal},
     },
     wire::jsonrpc::error,
+    world::workspace::folder_config::{self, FolderConfig},
 };
 
 /// The mode that a session begins in, and what is to be said about it. A mode of the settings that is not allowed here
@@ -67,6 +68,18 @@ pub fn offered_modes(settings: &Settings) -> Vec<Mode> {
 /// The mode where the one that is wanted is not to be had.
 pub fn least_mode(settings: &Settings) -> Mode {
     if settings.barred_modes.contains(&Mode::Default) { Mode::Plan } else { Mode::Default }
+}
+
+/// The same with `auto` in a folder that brings nothing to trust: to choose it is to trust the folder.
+pub fn modes_on_offer(ground: &FolderConfig, settings: &Settings) -> Vec<Mode> {
+    let mut res = allowed_modes(&ground.trust, settings);
+    let is_narrow = || folder_config::broad_folder(&ground.env, ground, TrustChoice::Folder).is_none();
+    let is_free = ground.trust == Trust::Unknown && confinement::is_harmless(ground) && is_narrow();
+    let may_be = !settings.barred_modes.contains(&Mode::Auto) && !settings.disable_always_allow;
+    if is_free && may_be && confinement::lacks_for_auto(settings).is_none() {
+        res.push(Mode::Auto);
+    }
+    res
 }
 
 pub fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {

@@ -12,7 +12,12 @@ use super::{
 };
 use crate::{
     app::settings::{Flag, Settings, Sources, options::Options},
-    base::{agent::ClientAgent, host_tools::HostTools, log::Entry, path::AbsPath},
+    base::{
+        agent::ClientAgent,
+        host_tools::HostTools,
+        log::{Entry, Grant, Mode},
+        path::AbsPath,
+    },
     engine::record::Record,
     wire::{acp::session::SessionFolders, jsonrpc::error},
     world::{
@@ -20,8 +25,9 @@ use crate::{
         process::sandbox,
         secrets::Env,
         workspace::{
-            Warning,
+            Warning, castor_home,
             folder_config::{self, FolderConfig},
+            saved,
         },
     },
 };
@@ -100,8 +106,21 @@ pub(super) fn merged_settings(options: &Options, ground: &FolderConfig) -> (Sett
     let aliases = std::mem::take(&mut settings.models.aliases);
     settings.models.aliases = aliases.knowing(ground.models.clone()).on(today());
     settings.barred_modes.extend(options.only.barred_modes());
+    // What the user said of this folder is narrower than the settings, and an order of the command line is newer.
+    if options.approval_mode.is_none() && settings.approval_mode == Mode::Default && has_auto(ground, &settings) {
+        settings.approval_mode = Mode::Auto;
+    }
     settings.models.only.clone_from(&options.only.models);
     (settings, warnings)
+}
+
+/// Whether the user wants to work without questions in the folder, and may.
+fn has_auto(ground: &FolderConfig, settings: &Settings) -> bool {
+    let is_kept = |home: &AbsPath| saved::load_grants(home, &ground.folder).0.contains(&Grant::Auto);
+    ground.trust.is_trusted()
+        && !settings.disable_always_allow
+        && !settings.barred_modes.contains(&Mode::Auto)
+        && castor_home(&ground.env).is_some_and(|it| is_kept(&it))
 }
 
 /// Aliases and the default lead to what is served today.

@@ -11,7 +11,7 @@ use crate::{
     },
     engine::{
         policy::{self, PolicyFile, Rule, RuleSet, Tier},
-        scheduler,
+        scheduler::{self, SavedAnswers},
     },
     world::{
         process::Groups,
@@ -31,7 +31,7 @@ pub struct FolderRules {
     /// For the user.
     pub warnings: Vec<String>,
     /// Whether answers may hold for ever.
-    pub saves: bool,
+    pub saves: SavedAnswers,
 }
 
 /// Castor's own tools, built in or the session's.
@@ -106,7 +106,7 @@ fn rules_over(rules: RuleSet, ground: &FolderConfig, flags: &[Flag]) -> FolderRu
         rules = rules.with(more.for_folder(&ground.folder));
         warnings.extend(wrong);
     }
-    FolderRules { rules, warnings, saves: settings::may_save(sources) }
+    FolderRules { rules, warnings, saves: settings::saved_answers(sources) }
 }
 
 /// Settings that count for nothing, as they cannot be read: what they would have denied is asked about. It is said where
@@ -170,7 +170,10 @@ mod tests {
             path::AbsPath,
             tool::{Access, TargetPath, Targets, ToolCall, ToolKind, find_traits},
         },
-        engine::policy::{self, Query, RuleSet},
+        engine::{
+            policy::{self, Query, RuleSet},
+            scheduler::SavedAnswers,
+        },
         world::{
             disk,
             secrets::Env,
@@ -186,6 +189,8 @@ mod tests {
             access: Access::Write,
             line: None,
             in_roots: true,
+            temporary: false,
+            hidden: false,
             named: false,
             held: false,
         };
@@ -323,7 +328,7 @@ mod tests {
         assert_eq!(ask(&elsewhere, "web_fetch", ToolKind::Fetch, &fetch, Mode::Yolo), Decision::Allow);
         let found = rules(&folder_config::load(&env, &root.join("w/sub")), &[]);
         assert_eq!(found.warnings, Vec::<String>::new());
-        assert!(!found.saves);
+        assert_eq!(found.saves, SavedAnswers::Commands);
         let run =
             |command: &str| ask(&found.rules, "run_shell_command", ToolKind::Execute, &shell(command), Mode::Default);
         assert_eq!(run("git push origin main"), Decision::Allow);
@@ -342,11 +347,11 @@ mod tests {
         }
 
         std::fs::write(home.join("settings.json"), r#"{"security": {"enablePermanentToolApproval": true}}"#).unwrap();
-        assert!(rules(&folder_config::load(&env, &root), &[]).saves);
+        assert_eq!(rules(&folder_config::load(&env, &root), &[]).saves, SavedAnswers::All);
         let never = r#"{"security": {"enablePermanentToolApproval": true, "disableAlwaysAllow": true}}"#;
         std::fs::write(home.join("settings.json"), never).unwrap();
         let found = rules(&folder_config::load(&env, &root), &[]);
-        assert!(!found.saves);
+        assert_eq!(found.saves, SavedAnswers::Nothing);
         let args = shell("git push");
         assert_eq!(ask(&found.rules, "run_shell_command", ToolKind::Execute, &args, Mode::Default), Decision::Ask);
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::shown_unseen::unseen_or_changed;
+use super::{confinement, place::settings_of, shown_unseen::unseen_or_changed};
 use crate::{
-    app::policies,
+    app::{policies, settings::options::Options},
     base::{
+        mode::Mode,
         trust::{Trust, allowed_by_trust},
         unseen_files::{SeenBytes, UnseenFiles},
     },
@@ -30,12 +31,21 @@ pub struct PendingTrust {
 
 impl PendingTrust {
     /// What the session's next turn asks, or tells where nobody can be asked; `None`: there is nothing to decide.
-    pub fn prompt(&mut self, env: &Env, provenance: &Provenance, is_headless: bool) -> Option<TrustPrompt> {
+    pub fn prompt(
+        &mut self,
+        (options, env): (&Options, &Env),
+        provenance: &Provenance,
+        is_headless: bool,
+    ) -> Option<TrustPrompt> {
         let doubt = self.ground.doubt.clone()?;
         if is_headless {
             return Some(TrustPrompt::Tell(doubt.notice));
         }
-        let mut form = doubt.form;
+        let settings = settings_of(options, &self.ground);
+        let offers_auto = !settings.barred_modes.contains(&Mode::Auto)
+            && !settings.disable_always_allow
+            && confinement::lacks_for_auto(&settings).is_none();
+        let mut form = if offers_auto { doubt.form_with_auto() } else { doubt.form };
         form.message += &allowed_by_trust(&policies::allowed_if_trusted(&self.ground, env));
         let files = self.ground.project.instruction_files();
         let UnseenFiles { diffs, bytes } = unseen_or_changed(provenance, &self.ground.folder, &files);

@@ -6,7 +6,10 @@ use super::{
     Getter, Sources, keys,
     resolve::{self, KeyOutcome, Origin},
 };
-use crate::{engine::policy::ToolLists, world::workspace::settings::Scope};
+use crate::{
+    engine::{policy::ToolLists, scheduler::SavedAnswers},
+    world::workspace::settings::Scope,
+};
 
 /// The lists that become rules.
 pub fn lists(sources: Sources<'_>) -> ToolLists {
@@ -64,11 +67,15 @@ fn invalid_groups(sources: Sources<'_>) -> impl Iterator<Item = (Scope, String)>
     })
 }
 
-/// Whether an answer may hold for ever.
-pub fn may_save(sources: Sources<'_>) -> bool {
+/// Which answers may hold for ever.
+pub fn saved_answers(sources: Sources<'_>) -> SavedAnswers {
     let get =
         |path: &str| keys::find(path).and_then(|it| resolve::resolve(it, sources).value) == Some(Value::Bool(true));
-    get("security.enablePermanentToolApproval") && !get("security.disableAlwaysAllow")
+    match get("security.enablePermanentToolApproval") {
+        _ if bars_saved(sources) => SavedAnswers::Nothing,
+        true => SavedAnswers::All,
+        false => SavedAnswers::Commands,
+    }
 }
 
 /// Whether what was allowed for ever counts no longer.

@@ -55,7 +55,7 @@ pub use explain::{SettingValue, explain, set_values};
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;
-pub use lists::{bars_saved, invalid_deny_lists, lists, may_save, policy_paths};
+pub use lists::{bars_saved, invalid_deny_lists, lists, policy_paths, saved_answers};
 pub use mcp::McpSettings;
 pub use providers::Provider;
 pub use schema::{meaning, schema};

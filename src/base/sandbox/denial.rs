@@ -55,7 +55,7 @@ pub enum Denial {
     Write {
         folder: AbsPath,
     },
-    /// A path in a home folder that a command with the network cannot see.
+    /// A file or folder in the part of the home folder that commands do not see.
     Hidden {
         folder: AbsPath,
     },
@@ -96,10 +96,7 @@ impl Denial {
             }
             Self::Write { folder } => format!("The sandbox blocked writing below {}.", shown(folder)),
             Self::Hidden { folder } => {
-                format!(
-                    "The sandbox hides {} from this command, because the command has network access.",
-                    shown(folder)
-                )
+                format!("The sandbox hid {}: of the home folder commands see tools only.", shown(folder))
             }
             Self::Config { path } => {
                 let path = shown(path);
@@ -131,9 +128,8 @@ impl Denial {
                 let credentials = vec![path.clone()];
                 SandboxGrant { network: hosts.is_empty(), credentials, ..reaching(hosts.clone(), Vec::new()) }
             }
-            Self::Write { folder } | Self::Hidden { folder } => {
-                SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() }
-            }
+            Self::Write { folder } => SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() },
+            Self::Hidden { folder } => SandboxGrant { seen: vec![folder.clone()], ..SandboxGrant::default() },
             Self::Config { path } | Self::NotKept { path } => {
                 SandboxGrant { config: vec![path.clone()], ..SandboxGrant::default() }
             }
@@ -154,7 +150,7 @@ impl Denial {
             }
             Self::Write { .. } => "Run the whole command again with write access there?".to_owned(),
             Self::Hidden { folder } => {
-                format!("Run the whole command again with read and write access to {}?", shown(folder))
+                format!("Run the whole command again with read access to {}?", shown(folder))
             }
             Self::Credential { .. } => "Run the whole command again with both, this once?".to_owned(),
             Self::Config { path } | Self::NotKept { path } => {
@@ -190,9 +186,10 @@ impl Denial {
             Self::Hosts { hosts } => Some(Grant::Reach { hosts: with_group(hosts), ports: Vec::new() }),
             Self::Port { port } => Some(Grant::Reach { hosts: Vec::new(), ports: vec![port.clone()] }),
             // Of a folder as wide as `/opt` a yes would say too much for longer.
-            Self::Write { folder } | Self::Hidden { folder } if folder.as_path().components().count() > 2 => {
+            Self::Write { folder } if folder.as_path().components().count() > 2 => {
                 Some(Grant::Write { folder: folder.clone() })
             }
+            Self::Hidden { folder } => Some(Grant::Read { folder: folder.clone() }),
             _ => None,
         }
     }

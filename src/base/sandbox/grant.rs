@@ -24,7 +24,8 @@ pub struct SandboxGrant {
     pub credentials: Vec<AbsPath>,
     /// Hosts, ports of this machine and sockets of other programs.
     pub reach: Reach,
-    /// What is seen of castor's own folder: scripts of the user's, the session's log for a hook.
+    /// What is seen of the home folder, of castor's own and of the shared ones for temporary files, beside what all see: what
+    /// the user named or allowed, scripts of the user's, the session's log for a hook.
     pub seen: Vec<AbsPath>,
     pub unconfined: bool,
 }

@@ -7,7 +7,7 @@ use super::{
     guards::{self, Guard, GuardedWords},
     patterns::{CommandSpelling, MatchCertainty},
     persistent, plans, prefixes,
-    query::{Query, check_auto_available},
+    query::{Query, SandboxFacts, check_auto_available},
     rule::{Rule, Tier},
     rules::RuleSet,
     safe,
@@ -232,7 +232,9 @@ impl<'a> LineJudge<'a> {
         if let Some(it) = guard {
             return Some(PartialVerdict::ask(it.to_string()));
         }
-        if let Some(row) = danger::find(spelling, found) {
+        let SandboxFacts { available, undoable, .. } = self.query.sandbox;
+        let holds_files = available && undoable && !self.leaves_folders(spelling.command);
+        if let Some(row) = danger::find(spelling, found, holds_files) {
             let why = format!("neither a checkpoint nor the sandbox takes it back: {}", spelling.command.text);
             return Some(PartialVerdict { why: Some(why), ..PartialVerdict::ask(row.name(self.query.tool)) });
         }

@@ -32,9 +32,16 @@ pub fn rows() -> &'static [Rule] {
     &TABLE.rows
 }
 
-/// The row that speaks of a command, unless a rule of the user's, which allows it, names the same.
-pub fn find(spelling: &CommandSpelling, found: Option<&Rule>) -> Option<&'static Rule> {
-    spelling.command.program()?;
+/// Databases that are files: in a root a checkpoint takes back what happens to them.
+const OF_FILES: &[&str] = &["duckdb", "sqlite3"];
+
+/// The row that speaks of a command, unless a rule of the user's, which allows it, names the same. `holds_files`: what the
+/// command does to files is held and taken back.
+pub fn find(spelling: &CommandSpelling, found: Option<&Rule>, holds_files: bool) -> Option<&'static Rule> {
+    let program = spelling.command.program()?;
+    if holds_files && OF_FILES.contains(&program) {
+        return None;
+    }
     let mut options = spelling.command.args().iter().map(|it| it.text.as_str()).take_while(|it| *it != "--");
     if options.any(|it| it == "--help" || it.starts_with("--dry-run")) {
         return None;
@@ -83,7 +90,7 @@ mod tests {
             // They are found by the names of their programs, too.
             for text in &row.examples.matches {
                 let (line, args) = (shell::parse(text), json!({ "command": text }));
-                let found = |it| find(&CommandSpelling::new(it, Some(text), &args), None).is_some();
+                let found = |it| find(&CommandSpelling::new(it, Some(text), &args), None, false).is_some();
                 assert!(line.script().commands.iter().any(found), "{text}");
             }
         }

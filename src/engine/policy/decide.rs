@@ -15,6 +15,9 @@ use crate::base::{
     tool::{Access, ToolKind},
 };
 
+/// What allows writing temporary files.
+const TEMPORARY_RULE: &str = "the session's own folder for temporary files";
+
 /// Decides whether the call may run. Nothing else in castor does.
 ///
 /// In this order:
@@ -28,7 +31,8 @@ use crate::base::{
 /// 6. The user's allow and ask rules, then grants.
 /// 7. It only looks (a plain line, all of it in `safe.toml`, nothing written, nothing that starts what a folder names that
 ///    nobody trusts): allow.
-/// 8. The mode's row, which is castor's own rules; `auto` asks where a command is not confined or cannot be undone.
+/// 8. The mode's row, which is castor's own rules; files in the session's own `/tmp` are written in every mode but plan;
+///    `auto` asks where a command is not confined or cannot be undone.
 /// 9. What is left to ask is denied where nobody can be asked.
 ///
 /// The files of a patch are decided about one by one, as calls of the tools that do the same; the strictest verdict counts.
@@ -82,6 +86,11 @@ fn tool_verdict(rules: &RuleSet, query: &Query) -> (PartialVerdict, Option<Grant
     };
     let shipped = || rules.iter().find(|it| it.tier == Tier::Default && it.applies(query) && it.matches(query));
     let verdict = plans::restrict_in_plan(query, verdict, rule, shipped());
+    // Nobody else sees what lies there, and it goes with the session.
+    let verdict = match verdict.is_ordinary_question() && query.writes_temporary_only() {
+        true => PartialVerdict::new(Decision::Allow, TEMPORARY_RULE),
+        false => verdict,
+    };
     // Nobody knows whether a yes to a tool is to just what a rule says of its arguments.
     let specific = verdict.decision == Decision::Ask && rule.is_some_and(Rule::is_specific);
     let question = match verdict.decision {

@@ -85,6 +85,7 @@ pub fn may_persist(grant: &Grant) -> bool {
         Grant::Write { folder } => is_plain(folder),
         // Another program may listen there tomorrow.
         Grant::Reach { hosts, ports } => !hosts.is_empty() && ports.is_empty(),
+        Grant::Auto => true,
         _ => false,
     }
 }
@@ -118,6 +119,7 @@ pub fn sandbox_grant<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g G
                 res.reach.hosts.allowed.extend(hosts.iter().cloned());
                 res.reach.ports.extend(ports.iter().cloned());
             }
+            Grant::Read { folder } => res.seen.push(folder.clone()),
             _ => (),
         }
     }

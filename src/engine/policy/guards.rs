@@ -68,7 +68,8 @@ impl Guard {
 
 /// What is guarded of a file that a tool touches, by its name or by its real place.
 pub fn guard_of_target(target: &TargetPath) -> Option<Guard> {
-    let places = [&target.path, &target.real];
+    // Temporary files lie in castor's own folder, which has another name to whoever reads them.
+    let places = [&target.path, if target.temporary { &target.path } else { &target.real }];
     let public = target.access == Access::Read && places.into_iter().all(|it| is_public_key(&it.to_string()));
     let secret = places.into_iter().find_map(|it| SECRETS.find(it.as_path())).filter(|_| !public);
     if let Some(name) = secret {
@@ -111,6 +112,12 @@ pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerd
         return ask("a command of this session could read secrets, and an address can carry them out");
     }
     if query.mode == Mode::Yolo {
+        // Castor's own hands have no more rights than a command.
+        if paths.iter().any(|it| it.hidden && it.access == Access::Read && !is_opened(it))
+            && rule.is_none_or(|it| it.tier < Tier::User)
+        {
+            return ask("it lies in your home folder, of which commands see tools only");
+        }
         // Reading elsewhere is what the mode is for. Who takes what a command changes for bounded by the folder is right
         // where there is a sandbox; tools write by themselves and have none.
         let writes = paths.iter().any(|it| outside(&it) && it.access == Access::Write);

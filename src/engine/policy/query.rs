@@ -76,6 +76,14 @@ impl<'a> Query<'a> {
         })
     }
 
+    /// Whether it is an edit, and all that it writes lies in the session's own folder for temporary files. Not where only
+    /// plans are written.
+    pub fn writes_temporary_only(&self) -> bool {
+        let mut written = self.targets.paths.iter().filter(|it| it.access == Access::Write).peekable();
+        let is_edit = self.kind == ToolKind::Edit && self.origin.server.is_none() && self.mode != Mode::Plan;
+        is_edit && written.peek().is_some() && written.all(|it| it.temporary)
+    }
+
     /// The command of a call that runs one.
     ///
     /// # Errors
@@ -134,7 +142,7 @@ pub struct SandboxFacts {
     /// It holds by mounts: what is secret is masked, and what only looks runs with everything read-only.
     pub mounts: bool,
     pub trusted: bool,
-    /// The folder is not distrusted, and its repository's configuration names no programs.
+    /// The folder is trusted or brings nothing to trust, and its repository's configuration names no programs.
     pub plain_repository: bool,
     /// A whole checkpoint can be taken before a call.
     pub undoable: bool,
@@ -159,7 +167,7 @@ impl SandboxFacts {
 /// What is missing, for people.
 pub fn check_auto_available(facts: SandboxFacts) -> Result<(), &'static str> {
     match facts {
-        SandboxFacts { trusted: false, .. } => Err("the mode auto needs a trusted folder"),
+        SandboxFacts { trusted: false, plain_repository: false, .. } => Err("the mode auto needs a trusted folder"),
         SandboxFacts { available: false, .. } => {
             Err("the mode auto needs a sandbox, and commands run without one here")
         }

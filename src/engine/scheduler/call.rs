@@ -32,8 +32,9 @@ use crate::{
         scheduler::{
             display::{TITLE, first_display},
             peer_permission,
-            toolbox::Toolbox,
+            toolbox::{CallContext, Toolbox},
         },
+        step::Effect,
     },
 };
 
@@ -344,7 +345,7 @@ impl Call {
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
     pub fn apply_targets(&mut self, tools: &Toolbox, targets: &Targets, cwd: &AbsPath) {
         let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
-        let linked = targets.paths.iter().find(|it| it.path != it.real && targets.command.is_none());
+        let linked = targets.paths.iter().find(|it| it.path != it.real && !it.temporary && targets.command.is_none());
         let real = linked.map_or_else(String::new, |it| format!(" (leads to {})", it.real.relative_to(cwd)));
         let title = match (targets.title.as_str(), tools.find(&self.call.name)) {
             ("", _) => self.display.title.clone(),
@@ -377,9 +378,12 @@ impl Call {
     }
 
     /// The same, and from now on all that is confined. What the question did not offer is no answer to it.
-    pub fn allow_in_auto(&mut self, step: &mut Step<'_>) {
+    pub fn allow_in_auto(&mut self, cx: &mut CallContext<'_, '_>) {
         if self.offers_auto {
-            step.log(Fact::Mode { mode: Mode::Auto });
+            cx.step.log(Fact::Mode { mode: Mode::Auto });
+            if cx.tools.saves_mode() {
+                cx.step.start_effect(Effect::UpdateGrant { grant: Grant::Auto, holds: true });
+            }
         }
         self.allow();
     }

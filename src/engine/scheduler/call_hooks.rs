@@ -178,7 +178,8 @@ impl Call {
                 decide(self, cx, Targets::default(), Reviews::default());
             }
             false => {
-                let effect = cx.step.start_effect(Effect::Resolve { call: self.call.clone() });
+                let (call, sandbox_grant) = (self.call.clone(), Box::new(self.standing_rights(cx)));
+                let effect = cx.step.start_effect(Effect::Resolve { call, sandbox_grant });
                 self.state = CallState::Resolving { effect };
             }
         }

@@ -9,6 +9,7 @@ use crate::{
         ids::{CallId, CheckpointId, EffectId},
         log::Fact,
         path::AbsPath,
+        sandbox::SandboxGrant,
         tool::{Access, BaseHash, ToolKind},
     },
     engine::{
@@ -66,14 +67,18 @@ impl Call {
         }
     }
 
+    /// What yeses for longer allow it beyond the sandbox.
+    pub(super) fn standing_rights(&self, cx: &CallContext<'_, '_>) -> SandboxGrant {
+        policy::sandbox_grant(&self.call, &cx.step.record.active_grants(&cx.tools.folder_grants))
+    }
+
     fn start(&mut self, cx: &mut CallContext<'_, '_>, base: Option<BaseHash>, hold: Option<CallHold>) {
         let display = std::mem::take(&mut self.display_dirty).then(|| self.display.clone());
         self.send_progress(cx.step, ToolProgress::Started { display });
         let host = self.host_run(cx);
         // The host knows what it did, and gets its calls in order.
         let durable = host.is_none() && self.display.kind.has_side_effects();
-        let leave = policy::sandbox_grant(&self.call, &cx.step.record.active_grants(&cx.tools.folder_grants))
-            .union(&self.sandbox_grant);
+        let leave = self.standing_rights(cx).union(&self.sandbox_grant);
         self.has_run = true;
         let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_files(cx.step));
         let effect = cx.step.start_effect(Effect::Run {

@@ -52,6 +52,7 @@ pub(super) fn describe_grant(grant: &Grant) -> String {
         Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
         Grant::File { tool, path } => format!("Allow {tool} of {path} for this session"),
         Grant::Hosts { tool, hosts } => format!("Allow {tool} of {} for this session", hosts.join(", ")),
+        Grant::Auto => "Work without questions in this folder (mode auto)".to_owned(),
         Grant::Network => "Allow commands the network for this session".to_owned(),
         Grant::NetworkFor { prefixes } => format!("Allow `{}` the network for this session", prefixes.join("`, `")),
         Grant::Reach { .. } => {

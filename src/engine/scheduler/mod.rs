@@ -49,7 +49,7 @@ pub use resource_tools::specs as resource_tools;
 pub use session_tools::{is_session_tool, own_tools};
 pub use todos::NAME as TODO_TOOL;
 pub use tool_limit::FittedTools;
-pub use toolbox::{CallContext, Toolbox};
+pub use toolbox::{CallContext, SavedAnswers, Toolbox};
 
 use crate::{
     base::{
@@ -358,7 +358,7 @@ impl Scheduler {
         match answer {
             Answer::AllowOnce => call.allow_once(cx.tools),
             Answer::AllowEdited { args } => call.allow_edited(cx, args),
-            Answer::AllowAuto => call.allow_in_auto(cx.step),
+            Answer::AllowAuto => call.allow_in_auto(cx),
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant().map(|it| cx.tools.bind_grant(it)) {
                     cx.step.log(Fact::Granted { grant, lasting: false });

@@ -56,7 +56,7 @@ impl Call {
 
     /// What a yes for ever would be, where it is on offer.
     fn persistent_grant(&self, tools: &Toolbox, denial: &Denial) -> Option<Grant> {
-        policy::sandbox_permission(&self.call, denial).filter(|_| tools.saves_grants)
+        policy::sandbox_permission(&self.call, denial).filter(|_| tools.saves_grants())
     }
 
     /// The user's word on running it again.

@@ -37,6 +37,15 @@ pub struct CallContext<'a, 's> {
     pub tools: &'a Toolbox,
 }
 
+/// Answers that may hold for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedAnswers {
+    Nothing,
+    /// A yes to a command, and the folder's mode, in a trusted folder.
+    Commands,
+    All,
+}
+
 /// The tools of a session and the rules about them: an immutable snapshot.
 #[derive(Clone, Debug)]
 pub struct Toolbox {
@@ -53,7 +62,7 @@ pub struct Toolbox {
     /// Whether the client opens pages.
     pub(super) opens_pages: bool,
     /// Whether answers may hold for ever.
-    pub(super) saves_grants: bool,
+    pub(super) saves: SavedAnswers,
     /// What commands may do beyond the sandbox in this folder, for ever.
     pub folder_grants: Arc<[Grant]>,
     /// How its commands are held.
@@ -152,7 +161,7 @@ impl Toolbox {
             client_policy: None,
             renews_credentials: false,
             opens_pages: false,
-            saves_grants: false,
+            saves: SavedAnswers::Nothing,
             folder_grants: Arc::default(),
             planning: Arc::default(),
             sandbox: SandboxSummary::default(),
@@ -381,9 +390,19 @@ impl Toolbox {
         }
     }
 
-    /// Whether answers may hold for ever.
-    pub fn with_saving(self, saves: bool) -> Self {
-        Self { saves_grants: saves, ..self }
+    /// The same of whose answers these may hold for ever.
+    pub fn with_saving(self, saves: SavedAnswers) -> Self {
+        Self { saves, ..self }
+    }
+
+    /// Whether the folder's mode may be kept.
+    pub fn saves_mode(&self) -> bool {
+        self.saves != SavedAnswers::Nothing
+    }
+
+    /// Whether what goes beyond the sandbox may hold for ever.
+    pub fn saves_grants(&self) -> bool {
+        self.saves == SavedAnswers::All
     }
 
     /// The same with what holds in the folder beyond the sandbox.
@@ -398,7 +417,9 @@ impl Toolbox {
             return None;
         }
         let server = self.foreign_tool(&call.name).map(|it| it.server.as_str());
-        policy::persistent_grant(call, self.traits(&call.name), grant, server, mode).filter(|_| self.saves_grants)
+        let is_plain = self.saves_mode() && self.sandbox.facts.trusted && matches!(grant, Grant::Commands { .. });
+        policy::persistent_grant(call, self.traits(&call.name), grant, server, mode)
+            .filter(|_| is_plain || self.saves_grants())
     }
 
     /// How the tool of this name is treated, whether or not the model is told of it.

@@ -482,6 +482,7 @@ fn in_words(grant: &Grant) -> String {
         Grant::Edits => "edits of files in the workspace".to_owned(),
         Grant::File { tool, path } => format!("`{tool}` of {path}"),
         Grant::Hosts { tool, hosts } => format!("`{tool}` of {}", hosts.join(", ")),
+        Grant::Auto => "work without questions in this folder (mode auto)".to_owned(),
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
         Grant::Reach { .. } => format!("{} in the sandbox", grant.reach_in_words().unwrap_or_default()),

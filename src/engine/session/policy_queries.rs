@@ -9,6 +9,7 @@ use crate::{
         tool::{PolicyClass, Targets, ToolCall},
     },
     engine::{
+        policy,
         record::Step,
         scheduler::{Toolbox, evaluate, is_session_tool},
         step::{Effect, Input},
@@ -51,7 +52,9 @@ impl PolicyQueries {
         if self.waiting.len() == MAX_WAITING {
             return settle(step, order.prompt, Err(format!("{MAX_WAITING} such questions are open; wait for answers")));
         }
-        let effect = step.start_effect(Effect::Resolve { call: call_of(&order) });
+        let call = call_of(&order);
+        let sandbox_grant = policy::sandbox_grant(&call, &step.record.active_grants(&tools.folder_grants));
+        let effect = step.start_effect(Effect::Resolve { call, sandbox_grant: Box::new(sandbox_grant) });
         self.waiting.insert(effect, order);
     }
 }

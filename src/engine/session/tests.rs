@@ -394,6 +394,8 @@ impl World {
             access: Access::Write,
             line: None,
             in_roots: self.dice(3) > 0,
+            temporary: self.dice(5) == 0,
+            hidden: self.dice(5) == 0,
             named: false,
             held: false,
         };

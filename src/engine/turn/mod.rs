@@ -36,6 +36,7 @@ mod memory_reading;
 mod mentions;
 mod messages;
 mod model_checks;
+mod named_paths;
 mod omissions;
 mod open_samplings;
 mod preamble;
@@ -392,6 +393,10 @@ fn join_history(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, content: Pro
     let title = title.filter(|_| cx.step.record.title.is_none());
     // Behind results, the user's words are no new prompt: the model goes on with its work.
     let marks = if content.results.is_empty() { &[][..] } else { &[STEERING_META][..] };
+    // Agents are told their work by a model.
+    if cx.spec.toolbox.task.is_none() {
+        named_paths::open_named_paths(cx.step, content.typed());
+    }
     answer_returned_calls(cx.step, content.results);
     if !content.parts.is_empty() {
         send_message(cx.step, Speaker::User, content.parts, marks);

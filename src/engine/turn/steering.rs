@@ -1,6 +1,6 @@
 //! Steering: text that the user sends while a turn runs. It joins the next request or returns to the user.
 
-use super::messages::send_message;
+use super::{messages::send_message, named_paths::open_named_paths};
 use crate::{
     base::{
         content::Part,
@@ -73,6 +73,9 @@ impl Steering {
         let waiting = std::mem::take(&mut self.waiting);
         let is_told = !waiting.is_empty();
         for (prompt, content) in waiting {
+            if prompt.is_some() {
+                open_named_paths(step, &content);
+            }
             send_message(step, Speaker::User, content, &[STEERING_META]);
             if let Some(prompt) = prompt {
                 answer(step, prompt, SteerOutcome::Injected);

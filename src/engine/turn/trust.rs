@@ -106,6 +106,10 @@ impl TrustDecision {
             (Ok(()), TrustChoice::Never) => {
                 self.asked.end(step, "Never trusted; `castor trust` changes that.", true);
             }
+            (Ok(()), TrustChoice::FolderAuto) => {
+                let said = "Trusted, and in the mode auto from now on; `castor trust --revoke` and `castor permissions` change that.";
+                self.asked.end(step, said, false);
+            }
             (Ok(()), _) => self.asked.end(step, "Trusted; `castor trust --revoke` changes that.", false),
         }
     }

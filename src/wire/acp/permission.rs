@@ -73,8 +73,11 @@ pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     let mut options = vec![option(ALLOW_ONCE, "Allow", PermissionOptionKind::AllowOnce)];
     options.extend(asked.always.map(|it| option(ALLOW_SESSION, it, PermissionOptionKind::AllowAlways)));
     options.extend(asked.lasting.map(|it| option(ALLOW_SAVE, it, PermissionOptionKind::AllowAlways)));
-    let auto =
-        option(ALLOW_AUTO, "Allow this, and all that is confined (mode auto)", PermissionOptionKind::AllowAlways);
+    let auto = option(
+        ALLOW_AUTO,
+        "Allow this, and work without questions here (mode auto)",
+        PermissionOptionKind::AllowAlways,
+    );
     options.extend(asked.offers_auto.then_some(auto));
     options.push(option(REJECT, "Reject", PermissionOptionKind::RejectOnce));
     let call = ToolCallUpdate::new(asked.call.as_str().to_owned(), fields);

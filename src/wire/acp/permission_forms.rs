@@ -56,7 +56,7 @@ fn first_sentence(message: &str) -> String {
 /// Who answers these questions by a rule of thumb must not get more than a careful user would.
 fn kind(value: &str) -> Option<PermissionOptionKind> {
     let trust = TrustChoice::parse(value).map(|it| match it {
-        TrustChoice::Folder | TrustChoice::Parent => PermissionOptionKind::AllowAlways,
+        TrustChoice::Folder | TrustChoice::FolderAuto | TrustChoice::Parent => PermissionOptionKind::AllowAlways,
         TrustChoice::NotNow => PermissionOptionKind::RejectOnce,
         TrustChoice::Never => PermissionOptionKind::RejectAlways,
     });

@@ -36,6 +36,34 @@ pub enum TreeKind {
     Link { to: String },
 }
 
+/// The room that a tree takes on the disk, in bytes, links not followed. Of a tree with more entries than `max`, that of as
+/// many.
+pub fn tree_size(root: &AbsPath, max: usize) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    entries_below(root, max).filter_map(|it| it.metadata().ok()).map(|it| 512 * it.blocks()).sum()
+}
+
+/// Whether there is anything but folders among the first `max` entries of a tree.
+pub fn has_files(root: &AbsPath, max: usize) -> bool {
+    entries_below(root, max).any(|it| it.file_type().is_ok_and(|it| !it.is_dir()))
+}
+
+fn entries_below(root: &AbsPath, max: usize) -> impl Iterator<Item = fs::DirEntry> {
+    let mut folders = vec![root.as_path().to_owned()];
+    let mut open: Option<fs::ReadDir> = None;
+    let next = move || loop {
+        match open.as_mut().and_then(Iterator::next) {
+            Some(Ok(entry)) => {
+                folders.extend(entry.file_type().is_ok_and(|it| it.is_dir()).then(|| entry.path()));
+                return Some(entry);
+            }
+            Some(Err(_)) => (),
+            None => open = fs::read_dir(folders.pop()?).ok(),
+        }
+    };
+    std::iter::from_fn(next).take(max)
+}
+
 /// Every file of a tree, by name. `skips`: names of files and folders that are not looked at.
 ///
 /// # Errors
@@ -185,4 +213,28 @@ pub fn replace_tree(new: &AbsPath, old: &AbsPath) -> io::Result<()> {
         super::remove_tree(old)?;
     }
     fs::rename(new, old)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::{fs, has_files, tree_size};
+    use crate::base::path::AbsPath;
+
+    #[test]
+    fn a_tree_takes_what_its_files_do_and_no_link_leads_out_of_it() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = AbsPath::new(dir.path()).unwrap();
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        assert!(!has_files(&root, 100));
+        let empty = tree_size(&root, 100);
+        fs::write(other.path().join("big"), vec![1; 1 << 20]).unwrap();
+        symlink(other.path(), root.join("a/out")).unwrap();
+        assert!(tree_size(&root, 100) < empty + (1 << 20));
+        fs::write(root.join("a/b/c/f"), vec![1; 1 << 20]).unwrap();
+        assert!(tree_size(&root, 100) >= empty + (1 << 20) && has_files(&root, 100));
+        assert!(tree_size(&root, 2) < 1 << 20, "no more is looked at");
+        assert_eq!(tree_size(&root.join("none"), 100), 0);
+    }
 }

@@ -6,6 +6,7 @@ use std::{
         fd::AsFd,
         unix::process::{CommandExt, ExitStatusExt},
     },
+    path::Path,
     process::{Child, Command, ExitStatus},
 };
 
@@ -104,8 +105,11 @@ pub fn run_confined(spawn: &Spawn<'_>) -> io::Result<ForegroundEnd> {
         }
     };
     take_terminal_back();
-    let (quarantine, temporary) = (placeholders.quarantine(), placeholders.temporary());
     let network = placeholders.network_record();
+    let quarantine = placeholders.quarantine();
+    // It is no session's.
+    let temporary = placeholders.tmp().map(Path::to_owned).into_iter().chain(placeholders.temporary());
+    let temporary: Vec<_> = temporary.collect();
     drop(placeholders.release());
     let findings = quarantine.findings();
     for it in temporary {

@@ -169,7 +169,7 @@ fn remove_folders(folders: BTreeSet<PathBuf>) {
     let all = move || {
         for it in folders {
             _ = std::fs::remove_dir_all(&it);
-            // Long outputs that the session's log names stay with it.
+            // Long outputs that the session's log names stay with it, and so do its temporary files.
             _ = it.parent().map(std::fs::remove_dir);
         }
         _ = sender.send(());
@@ -200,7 +200,7 @@ struct Reaper {
     closing: bool,
     /// How many processes are being started.
     starting: usize,
-    /// Folders for temporary files that commands had.
+    /// Folders of what was mounted on what commands do not see.
     tmps: BTreeSet<PathBuf>,
     /// Where it was written down what stood in for configuration.
     records: BTreeSet<PathBuf>,

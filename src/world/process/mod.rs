@@ -185,7 +185,11 @@ impl Spawn<'_> {
             Some(it) => {
                 let door = sandbox::prepare_start(it, self)?;
                 let mut res = Command::new(door.program);
-                res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env, sandbox::has_door(it)));
+                res.args(door.args).env_clear().envs(sandbox::scrubbed(
+                    it,
+                    self.env,
+                    (sandbox::has_mounts(), sandbox::has_door(it)),
+                ));
                 (res, door.rest, door.passed)
             }
         };

@@ -29,6 +29,9 @@ pub struct SessionSweep {
     pub n_leftovers: usize,
 }
 
+/// How long temporary files stay after their session was closed.
+const MAX_TMP_AGE_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
 impl SessionStore {
     /// Removes a session for good: its log, copies of it, and the files of its tools.
     ///
@@ -52,6 +55,29 @@ impl SessionStore {
     /// Where a session's tools keep what is too long for the model.
     pub fn scratch_dir(&self, id: &SessionId) -> AbsPath {
         self.scratch_root().join(id.as_str())
+    }
+
+    /// The folder for temporary files of a session's commands and file tools, which they see as `/tmp`.
+    pub fn tmp_dir(&self, id: &SessionId) -> AbsPath {
+        self.scratch_dir(id).join("tmp")
+    }
+
+    /// Removes temporary files of sessions that were closed a week ago, or earlier; of how many.
+    pub fn sweep_temporary(&self, now_ms: u64) -> usize {
+        let entries = disk::read_dir(&self.scratch_root()).unwrap_or_default().into_iter().filter(|it| it.is_dir);
+        let ids = entries.map(|it| SessionId::from(it.name)).filter(SessionId::is_safe);
+        ids.filter(|id| self.is_long_closed(id, now_ms) && disk::remove_tree(&self.tmp_dir(id)).is_ok()).count()
+    }
+
+    /// Nobody has it open, and nothing of it changed for a week. What a shared store has says no time here: its folders do.
+    fn is_long_closed(&self, id: &SessionId, now_ms: u64) -> bool {
+        let changed_ms = |path: &AbsPath| disk::metadata(path).ok().map(|it| it.modified_ms);
+        let Some(made_ms) = changed_ms(&self.tmp_dir(id)) else { return false };
+        let log = self.log_path(id).ok().filter(|_| self.shared.is_none());
+        let last = log.as_ref().and_then(changed_ms).into_iter().chain([made_ms]).max().unwrap_or(now_ms);
+        let file = || log.and_then(|it| disk::open_append(&it).ok());
+        let is_closed = || file().is_none_or(|it| session_lock::lock_file(id, &it, &self.note_path(id)).is_ok());
+        now_ms.saturating_sub(last) > MAX_TMP_AGE_MS && is_closed()
     }
 
     /// Removes what is older or more than `keep` says. Logs that any process has open stay, whatever their age. What a

@@ -146,12 +146,7 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let cancel = &ctx.cancel;
     let (mut found, mut secrets, mut skipped) = (Vec::new(), 0, String::new());
     for (dir, pattern) in &call.places {
-        let plan = WalkPlan::new(
-            dir.clone(),
-            paths::call_real_path_now(&ctx.known.decided_targets, dir)?,
-            ctx,
-            call.rules.clone(),
-        )?;
+        let plan = WalkPlan::new(dir.clone(), paths::call_real_path_now(ctx, dir)?, ctx, call.rules.clone())?;
         if !plan.is_dir {
             let message = format!("Search path is not a directory: {dir}");
             return Err(ToolError::new("search_path_not_a_directory", message));

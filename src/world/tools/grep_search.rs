@@ -167,8 +167,7 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let mut rules = IgnoreRules::of(ctx);
     // `.geminiignore` is what the user wants hidden: `no_ignore` is the model's wish and does not lift it.
     rules.git &= !call.no_ignore;
-    let plan =
-        WalkPlan::new(call.dir.clone(), paths::call_real_path_now(&ctx.known.decided_targets, &call.dir)?, ctx, rules)?;
+    let plan = WalkPlan::new(call.dir.clone(), paths::call_real_path_now(ctx, &call.dir)?, ctx, rules)?;
     call.query.skipped = plan.skipped.clone();
     let include = call.include(&plan.start)?;
     let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };

@@ -84,8 +84,8 @@ impl Builtin for ListDirectory {
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let (call, roots, places) = (Call::parse(args, ctx)?, ctx.roots.clone(), ctx.known.decided_targets.clone());
-            paths::run_blocking(move || list(&call, &roots, paths::call_real_path_now(&places, &call.dir)?)).await?
+            let (call, ctx) = (Call::parse(args, ctx)?, ctx.clone());
+            paths::run_blocking(move || list(&call, &ctx.roots, paths::call_real_path_now(&ctx, &call.dir)?)).await?
         })
     }
 }

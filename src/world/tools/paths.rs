@@ -11,10 +11,16 @@ use crate::{
     },
     world::{
         disk::{self, FileId},
-        process::sandbox::git_config_paths,
+        process::sandbox::{self, git_config_paths},
         tools::{ToolContext, aliases::Aliases},
     },
 };
+
+/// Behind the name of a file that is not there.
+const OWN_TMP: &str = " This folder is the session's own, for commands and file tools. A file that others left in the \
+                       machine's is seen once the user names its path.";
+/// Links from one shared folder to another that are followed.
+const MAX_LINKS: usize = 16;
 
 /// Runs blocking work where it does not hold up the loop.
 pub async fn run_blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
@@ -38,7 +44,7 @@ fn resolve_target_now(
     access: Access,
     line: Option<u32>,
 ) -> Result<TargetPath, ToolError> {
-    let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
+    let real = real_path(ctx, &path).map_err(|it| io_error(&path, &it))?;
     let scratch = disk::real_path(&ctx.scratch).unwrap_or_else(|_| ctx.scratch.clone());
     let in_roots = ctx.roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
     let home = ctx.home();
@@ -51,7 +57,32 @@ fn resolve_target_now(
     let held = ctx.known.protected.is_masked(&real, &ctx.roots)
         || writes && ctx.known.protected.is_never_written(&real, &ctx.roots);
     let held = held && !real.is_within(&scratch);
-    Ok(TargetPath { path, real, access, line, in_roots, named, held })
+    let temporary = is_temporary(ctx, &real);
+    let hidden = ctx.known.protected.is_hidden(&real, &ctx.roots) && !real.is_within(&scratch);
+    Ok(TargetPath { path, real, access, line, in_roots, temporary, hidden, named, held })
+}
+
+/// Whether it lies in the session's own folder for temporary files. Blocks.
+pub fn is_temporary(ctx: &ToolContext, real: &AbsPath) -> bool {
+    let own = ctx.confined.as_ref().map(|it| &it.own_folders.tmp);
+    own.is_some_and(|it| real.is_within(&disk::real_path(it).unwrap_or_else(|_| it.clone())))
+}
+
+/// Where a path really is. In the folders for temporary files that all programs share it is the session's, as to its
+/// commands: wherever links of theirs lead, they lead there as seen by them. Blocks.
+pub fn real_path(ctx: &ToolContext, path: &AbsPath) -> io::Result<AbsPath> {
+    // In the client's terminals nothing stands in place of them.
+    let confined = ctx.confined.as_deref().filter(|_| ctx.terminals.client.is_none());
+    let own = |path: &AbsPath| confined.and_then(|it| sandbox::own_tmp_path(it, path));
+    let mut at = own(path).unwrap_or_else(|| path.clone());
+    for _ in 0..MAX_LINKS {
+        let real = disk::real_path(&at)?;
+        match own(&real) {
+            None => return Ok(real),
+            Some(it) => at = it,
+        }
+    }
+    Err(io::Error::other("too many links"))
 }
 
 /// As [`resolve_target`], for a file's content: a secret file that is the same under another name is a target, too.
@@ -90,17 +121,18 @@ pub async fn hard_link_id(real: &AbsPath) -> Result<Option<FileId>, ToolError> {
 pub async fn call_real_path(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
     match ctx.known.decided_targets.is_empty() {
         true => {
-            let path = path.clone();
-            run_blocking(move || call_real_path_now(&[], &path)).await?
+            let (ctx, path) = (ctx.clone(), path.clone());
+            run_blocking(move || call_real_path_now(&ctx, &path)).await?
         }
-        false => call_real_path_now(&ctx.known.decided_targets, path),
+        false => call_real_path_now(ctx, path),
     }
 }
 
-/// As [`real`]; blocks while nothing was decided.
-pub fn call_real_path_now(places: &[TargetPath], path: &AbsPath) -> Result<AbsPath, ToolError> {
+/// As [`call_real_path`]; blocks while nothing was decided.
+pub fn call_real_path_now(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
+    let places = &ctx.known.decided_targets;
     if places.is_empty() {
-        return disk::real_path(path).map_err(|it| io_error(path, &it));
+        return real_path(ctx, path).map_err(|it| io_error(path, &it));
     }
     let decided = places.iter().find(|it| it.path == *path).map(|it| it.real.clone());
     decided.ok_or_else(|| ToolError::new("policy_violation", format!("Nothing was decided about {path}.")))
@@ -138,8 +170,10 @@ pub fn io_error(path: &AbsPath, error: &io::Error) -> ToolError {
 }
 
 /// "File not found", with the entry of the same folder that was probably meant. Blocks.
-pub fn not_found_error(path: &AbsPath, cwd: &AbsPath) -> ToolError {
-    let hint = nearest_sibling(path).map(|it| format!(" Did you mean {}?", it.relative_to(cwd)));
+pub fn not_found_error(path: &AbsPath, ctx: &ToolContext) -> ToolError {
+    let own = real_path(ctx, path).is_ok_and(|it| it != *path && is_temporary(ctx, &it));
+    let near = || nearest_sibling(path).map(|it| format!(" Did you mean {}?", it.relative_to(&ctx.cwd)));
+    let hint = if own { Some(OWN_TMP.to_owned()) } else { near() };
     ToolError::new("file_not_found", format!("File not found: {path}.{}", hint.unwrap_or_default()))
 }
 

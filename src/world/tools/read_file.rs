@@ -115,7 +115,7 @@ impl Builtin for ReadFile {
             let (path, looker) = (call.path.clone(), ctx.clone());
             let look = move || {
                 // Here already: nobody is asked about what will not be done.
-                walk::check_ignored(&path, &paths::call_real_path_now(&looker.known.decided_targets, &path)?, &looker)?;
+                walk::check_ignored(&path, &paths::call_real_path_now(&looker, &path)?, &looker)?;
                 paths::content_targets_now(&looker, path, Access::Read, line)
             };
             let paths = paths::run_blocking(look).await??;
@@ -140,8 +140,8 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
     };
     let (unsaved, seen) = (loaded.unsaved, text_file::file_knowledge(&loaded));
     let Some(bytes) = loaded.bytes else {
-        let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
-        return Err(paths::run_blocking(move || paths::not_found_error(&path, &cwd)).await?);
+        let (path, ctx) = (call.path.clone(), ctx.clone());
+        return Err(paths::run_blocking(move || paths::not_found_error(&path, &ctx)).await?);
     };
     if extension == "svg" && bytes.len() > MAX_SVG_BYTES {
         return Ok(skipped(format!("Cannot display content of SVG file larger than 1MB: {shown}")));

@@ -73,7 +73,7 @@ impl FileSelection {
             }
         }
         for it in &res.all {
-            walk::check_ignored(it, &disk::real_path(it).unwrap_or_else(|_| it.clone()), ctx)?;
+            walk::check_ignored(it, &paths::real_path(ctx, it).unwrap_or_else(|_| it.clone()), ctx)?;
         }
         let (include, exclude) = (matcher(&patterns)?, matcher(&call.exclude)?);
         for root in ctx.roots.iter().filter(|_| !patterns.is_empty()) {

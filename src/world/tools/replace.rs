@@ -92,8 +92,8 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
         return creation(path, content, loaded);
     }
     if loaded.bytes.is_none() {
-        let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
-        let mut error = paths::run_blocking(move || paths::not_found_error(&path, &cwd)).await?;
+        let (path, ctx) = (call.path.clone(), ctx.clone());
+        let mut error = paths::run_blocking(move || paths::not_found_error(&path, &ctx)).await?;
         let advice = " Cannot apply edit. Use an empty old_string to create a new file.";
         error.for_model = Some(error.message.clone() + advice);
         return Err(error);

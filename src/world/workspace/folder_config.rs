@@ -274,7 +274,7 @@ fn object(pairs: &[(String, String)]) -> Map<String, Value> {
 /// The folder that a yes would be about, where that is about all that the user has.
 pub fn broad_folder(env: &Env, ground: &FolderConfig, choice: TrustChoice) -> Option<AbsPath> {
     let folder = match choice {
-        TrustChoice::Folder => Some(ground.folder.clone()),
+        TrustChoice::Folder | TrustChoice::FolderAuto => Some(ground.folder.clone()),
         TrustChoice::Parent => ground.folder.parent().or_else(|| Some(ground.folder.clone())),
         TrustChoice::NotNow | TrustChoice::Never => None,
     };
@@ -290,14 +290,14 @@ pub fn save_decision(home: &AbsPath, ground: &FolderConfig, choice: TrustChoice)
         TrustChoice::NotNow => return Ok(Vec::new()),
         TrustChoice::Never => TrustLevel::Never,
         TrustChoice::Parent => TrustLevel::Parent,
-        TrustChoice::Folder => TrustLevel::Folder,
+        TrustChoice::Folder | TrustChoice::FolderAuto => TrustLevel::Folder,
     };
     // What a yes covered stays written down after a no: another rule may trust the folder one day, and means that.
     if level != TrustLevel::Never {
         integrity::write(home, &ground.folder, trusted_hashes(&ground.project.all_files()))?;
     }
     // A folder that a rule trusts needs no other: only its files are as they are now.
-    let set = match choice == TrustChoice::Folder && ground.trust.is_trusted() {
+    let set = match choice != TrustChoice::Parent && level == TrustLevel::Folder && ground.trust.is_trusted() {
         true => None,
         false => trust::set_rule(home, &ground.folder, Some(level))?.1,
     };

@@ -125,7 +125,8 @@ fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
         | Grant::NetworkFor { .. }
         | Grant::Reach { .. }
         | Grant::Write { .. }
-        | Grant::Read { .. } => false,
+        | Grant::Read { .. }
+        | Grant::Auto => false,
     }
 }
 

@@ -260,8 +260,15 @@ async fn run_restore(task: &EffectTask, order: RestoreOrder) -> Result<(RestoreR
             files.conflicts.push(Conflict { path: path.as_path().to_owned(), reason });
         }
     }
-    Ok((files, outcome.notes))
+    let tmp = task.resources.children.confined.as_ref().map(|it| it.own_folders.tmp.clone());
+    let is_used = move || tmp.is_some_and(|it| disk::has_files(&it, MAX_LOOKED_AT));
+    let is_used = tokio::task::spawn_blocking(is_used).await.unwrap_or_default();
+    let stays = is_used.then(|| "What lies in the session's own /tmp stays as it is.".to_owned());
+    Ok((files, outcome.notes.into_iter().chain(stays).collect()))
 }
+
+/// Entries of the folder for temporary files, at most, among which a file is looked for.
+const MAX_LOOKED_AT: usize = 1_000;
 
 /// Removes what was held for sessions that are gone, and the oldest where it is too much.
 ///

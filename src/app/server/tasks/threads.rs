@@ -89,7 +89,9 @@ impl Threads {
         match effect {
             Effect::Generate { purpose, request } => self.start_generate(task, purpose, request),
             Effect::AskServer(query) => self.leaves.spawn(ask_server(task, *query)),
-            Effect::Resolve { call } => self.resolve_call(task, call),
+            Effect::Resolve { call, sandbox_grant } => {
+                self.resolve_call(EffectTask { sandbox_grant: *sandbox_grant, ..task }, call);
+            }
             Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
             Effect::CheckByClient(it) => self.leaves.spawn(client_checks::check(task, *it)),
             Effect::Preview { call, places, seen } => {

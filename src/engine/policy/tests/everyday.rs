@@ -59,7 +59,7 @@ fn auto_needs_all_that_holds_a_command() {
     let missing = [
         SandboxFacts { available: false, ..whole },
         SandboxFacts { mounts: false, ..whole },
-        SandboxFacts { trusted: false, ..whole },
+        SandboxFacts { trusted: false, plain_repository: false, ..whole },
         SandboxFacts { undoable: false, ..whole },
     ];
     for (sandbox, is_whole) in missing.into_iter().map(|it| (it, false)).chain([(whole, true)]) {
@@ -70,6 +70,49 @@ fn auto_needs_all_that_holds_a_command() {
             let want = if looks || is_whole { Decision::Allow } else { Decision::Ask };
             assert_eq!(verdict(Mode::Auto).decision, want, "{command} {sandbox:?}");
             assert_eq!(verdict(Mode::Default).offers_auto, is_whole && !looks, "{command} {sandbox:?}");
+        }
+    }
+}
+
+/// A database that is a file in a root is held and taken back as other files are.
+#[test]
+fn databases_in_files_of_a_root_ask_about_nothing() {
+    let rules = rules("");
+    let roots = [AbsPath::new("/w").unwrap()];
+    let decision = |sandbox, mode, command: &str| {
+        let args = json!({ "command": command });
+        let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        decide(&rules, &Query { sandbox, mode, roots: &roots, ..query }).decision
+    };
+    let inside = "
+        sqlite3 data.db 'drop table t'
+        sqlite3 /w/sub/data.db 'delete from t where id = 1'
+        sqlite3 -batch db/x.sqlite 'DROP INDEX i'
+        /usr/bin/sqlite3 ./data.db 'truncate table t'
+        duckdb x.duckdb -c 'drop table t'
+        cd sub && sqlite3 data.db 'drop table t'
+        timeout 5 sqlite3 data.db 'drop table t'
+        sqlite3 :memory: 'drop table t'";
+    let outside = "
+        sqlite3 /srv/data.db 'drop table t'
+        sqlite3 ~/data.db 'drop table t'
+        sqlite3 ../other/data.db 'delete from t'
+        sqlite3 /w/../srv/data.db 'drop table t'
+        sqlite3 $DB 'drop table t'
+        duckdb $HOME/x.duckdb -c 'drop table t'
+        cd /srv && sqlite3 data.db 'drop table t'
+        psql -d data -c 'drop table t'
+        mysql data -e 'drop table t'";
+    let lines = |text: &'static str| text.lines().map(str::trim).filter(|it| !it.is_empty());
+    for mode in [Mode::Auto, Mode::Yolo] {
+        for command in lines(inside) {
+            assert_eq!(decision(SandboxFacts::WHOLE, mode, command), Decision::Allow, "{mode:?} {command}");
+            let bare = SandboxFacts { undoable: false, ..SandboxFacts::WHOLE };
+            assert_eq!(decision(bare, mode, command), Decision::Ask, "{mode:?} {command}");
+        }
+        for command in lines(outside) {
+            assert_eq!(decision(SandboxFacts::WHOLE, mode, command), Decision::Ask, "{mode:?} {command}");
         }
     }
 }

@@ -245,6 +245,8 @@ impl AnyCall {
             let access = if dice.roll(2) == 0 { Access::Read } else { Access::Write };
             TargetPath {
                 in_roots: it.starts_with("/w"),
+                temporary: it.starts_with("/w/tmp"),
+                hidden: it.starts_with("/h"),
                 real: path.clone(),
                 path,
                 access,

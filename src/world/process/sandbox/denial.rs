@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::{
     base::{
-        guarded_names::TOOL_FOLDERS,
+        guarded_names::{SECRETS, TOOL_FOLDERS},
         path::AbsPath,
-        sandbox::{Confinement, Denial, Refusal, Refused},
+        sandbox::{Confinement, Denial, Refusal, Refused, SHARED_TMP},
         text,
     },
     world::{
@@ -157,15 +157,15 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split(|it: char| it.is_whitespace() || ";|&()<>`\"'".contains(it)).filter(|it| !it.is_empty())
 }
 
-/// The credential that a line misses, where there is one, and it is masked.
+/// The credential that a line misses, where there is one, and the command did not see it.
 fn missing_credential(it: &Confinement, low: &str) -> Option<AbsPath> {
     let mut known = phrases(NO_CREDENTIAL).filter_map(|it| it.split_once(": "));
     let (name, _) = known.find(|(_, phrase)| low.contains(phrase))?;
     let home = it.home.as_ref()?;
     let path = home.join(name);
     let is_there = path.as_path().symlink_metadata().is_ok();
-    let masked = disk::real_path(&path).is_ok_and(|path| it.masked.contains(&path) && it.masks_secret(&path));
-    (is_there && masked).then_some(path)
+    let is_shut = disk::real_path(&path).is_ok_and(|path| it.masks_secret(&path));
+    (is_there && is_shut).then_some(path)
 }
 
 /// What a line says was refused for its place.
@@ -213,28 +213,32 @@ fn join_writes(it: &Confinement, mut all: impl Iterator<Item = Denial>) -> Optio
     Some(Denial::Write { folder: others.fold(folder, |all, more| join_folders(it, &all, &more)) })
 }
 
-/// What a line says is not there, or else what a word of the command names: below a home of which nothing but tools is seen,
-/// and there outside of it, or with a folder that is.
+/// What a line says is not there, or else what a word of the command names: below a home of which only tools are seen, and
+/// there outside of the sandbox, by itself or by its folder.
 fn hidden_path(it: &Confinement, cwd: &AbsPath, command: &str, line: &str, low: &str) -> Option<Denial> {
-    let home = it.home.as_ref().filter(|_| it.network)?;
-    let phrase = MISSING.iter().find(|it| low.contains(**it)).filter(|_| super::has_mounts())?;
+    let home = it.home.as_ref().filter(|_| super::has_mounts())?;
+    let phrase = MISSING.iter().find(|it| low.contains(**it))?;
     let said = path_in_line(line, low, phrase).map(|it| cwd.join(it));
     let of_word = |it| match str::strip_prefix(it, "~/").or_else(|| it.strip_prefix("$HOME/")) {
         Some(rest) => Some(home.join(rest)),
         None => AbsPath::new(it),
     };
+    let is_hidden = |path: &AbsPath| {
+        let seen = TOOL_FOLDERS.iter().map(|it| home.join(it)).chain(it.writable_folders().cloned());
+        let seen = seen.chain(it.git_dirs.iter().filter_map(AbsPath::parent));
+        let mut seen = seen.chain(it.grant.seen.iter().chain(&it.grant.credentials).chain(&it.masked).cloned());
+        let is_plain = path.is_within(home) && path != home && SECRETS.find(path.as_path()).is_none();
+        is_plain && !it.allows_write(path) && !seen.any(|it| path.is_within(&it))
+    };
+    let is_there = |it: &AbsPath| it.as_path().symlink_metadata().is_ok();
     said.into_iter().chain(words(command).filter_map(of_word)).find_map(|path| {
         let path = disk::real_path(&path).unwrap_or(path);
-        let seen = TOOL_FOLDERS.iter().map(|it| home.join(it));
-        let mut seen = seen.chain(it.writable_folders().cloned()).chain(it.masked.iter().cloned());
-        let top = path.as_path().strip_prefix(home.as_path()).ok()?.iter().next()?;
-        let is_there = home.join(top).as_path().symlink_metadata().is_ok();
-        let is_hidden =
-            is_there && !it.allows_write(&path) && !it.is_never_written(&path) && !seen.any(|it| path.is_within(&it));
-        is_hidden.then(|| match grantable_folder(it, &path) {
-            Some(folder) => Denial::Hidden { folder },
-            None => Denial::Unopenable { path },
-        })
+        if is_there(&path) {
+            return is_hidden(&path).then_some(Denial::Hidden { folder: path });
+        }
+        // Of what is not there anywhere something was to be made, where its folder is.
+        let folder = path.parent().filter(|it| is_hidden(it) && is_there(it))?;
+        grantable_folder(it, &folder).map(|folder| Denial::Write { folder })
     })
 }
 
@@ -255,6 +259,9 @@ fn is_users(path: &Path, phrase: &str) -> bool {
 /// The folder that may be offered: the one that is there, if it is not as wide as a home.
 fn grantable_folder(it: &Confinement, path: &AbsPath) -> Option<AbsPath> {
     let there = path.as_path().ancestors().find(|it| it.is_dir()).and_then(AbsPath::new)?;
+    // A whole shared folder is no answer to one file in it.
+    let is_shared = SHARED_TMP.iter().any(|it| there.as_path() == Path::new(it));
+    let there = if is_shared && path.as_path().exists() { path.clone() } else { there };
     let is_top = there.parent().is_none();
     (!is_top && !it.is_too_wide(&there) && !it.is_obeyed(&there) && super::opens(there.as_path())).then_some(there)
 }

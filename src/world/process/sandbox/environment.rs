@@ -1,6 +1,11 @@
 //! Environment variables of confined processes: without those that lead out of the sandbox or wait for a user.
 
-use crate::{base::sandbox::Confinement, world::door};
+use std::path::Path;
+
+use crate::{
+    base::sandbox::{self, Confinement},
+    world::door,
+};
 
 /// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
 const LEADS_OUT: &[&str] = &[
@@ -23,6 +28,20 @@ const LEADS_OUT: &[&str] = &[
 ];
 /// Where programs look for the folder of temporary files.
 const TMP: &[&str] = &["TMPDIR", "TMP", "TEMP"];
+
+/// Variables that name wide folders, or none of a tool. A trailing `*` is any rest.
+const NO_TOOLS: &[&str] = &["HOME", "OLDPWD", "PWD", "TEMP", "TMP", "TMPDIR", "XDG_*"];
+
+/// Paths that the user's variables name, such as `CARGO_HOME` and what is on `PATH`: tools lie there.
+pub(super) fn named_paths(env: &[(String, String)]) -> impl Iterator<Item = (&str, &Path)> {
+    let named = env.iter().filter(|(name, _)| !is_listed(LEADS_OUT, name) && !is_listed(NO_TOOLS, name));
+    let paths = named.flat_map(|(name, value)| value.split(':').map(move |it| (name.as_str(), Path::new(it))));
+    paths.filter(|it| it.1.is_absolute())
+}
+
+fn is_listed(list: &[&str], name: &str) -> bool {
+    list.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
+}
 
 /// How often tools try again what the network did not give: npm alone for more than a minute. Without network it never
 /// does, and the sooner they fail the sooner somebody is asked. Those of npm count in any case, also for pnpm.
@@ -63,17 +82,15 @@ const GIT: &[(&str, &str)] =
 /// For read-only commands: git does not refresh its index.
 const LOOKING: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
 
-/// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays. `has_door`:
-/// the user's own proxy is out of reach, and the door goes through it.
-pub fn scrubbed(it: &Confinement, env: &[(String, String)], has_door: bool) -> Vec<(String, String)> {
-    let leads_out = |name: &str| {
-        LEADS_OUT.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
-    };
+/// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays. `mounts`: a
+/// session's own folder is mounted on `/tmp`. `has_door`: the user's own proxy is out of reach, and the door goes through it.
+pub fn scrubbed(it: &Confinement, env: &[(String, String)], (mounts, has_door): (bool, bool)) -> Vec<(String, String)> {
     let is_set = |name: &str| env.iter().any(|it| it.0.eq_ignore_ascii_case(name));
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let tmp = if mounts && it.has_own_tmp() { sandbox::TMP.to_owned() } else { it.own_folders.tmp.to_string() };
     let mut res: Vec<_> =
-        env.iter().filter(|(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned().collect();
-    res.extend(TMP.iter().map(|name| ((*name).to_owned(), it.own_folders.tmp.to_string())));
+        env.iter().filter(|(name, _)| !is_listed(LEADS_OUT, name) && !TMP.contains(&name.as_str())).cloned().collect();
+    res.extend(TMP.iter().map(|name| ((*name).to_owned(), tmp.clone())));
     if !is_set("GIT_CONFIG_COUNT") {
         res.extend(GIT.iter().map(own));
     }
@@ -111,7 +128,7 @@ mod tests {
     fn words(network: bool, env: &[(&str, &str)]) -> String {
         let env: Vec<_> = env.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
         let words: Vec<String> =
-            scrubbed(&confined(network), &env, false).iter().map(|it| format!("{}={}", it.0, it.1)).collect();
+            scrubbed(&confined(network), &env, (false, false)).iter().map(|it| format!("{}={}", it.0, it.1)).collect();
         words.join(" ")
     }
 
@@ -128,11 +145,23 @@ mod tests {
     }
 
     #[test]
+    fn temporary_files_go_to_tmp_where_that_is_the_sessions() {
+        let check = |it: &Confinement, mounts, want: &str| {
+            let said = scrubbed(it, &[("TMPDIR".to_owned(), "/mine".to_owned())], (mounts, false));
+            let all: Vec<_> = said.iter().filter(|it| it.0 == "TMPDIR").map(|it| it.1.as_str()).collect();
+            assert_eq!(all, [want], "{mounts}");
+        };
+        check(&confined(false), true, "/tmp");
+        check(&confined(false), false, "/t");
+        check(&Confinement { roots: vec![AbsPath::new("/tmp").unwrap()], ..confined(false) }, true, "/t");
+    }
+
+    #[test]
     fn package_managers_have_caches_of_their_own_unless_the_user_set_them() {
         let it = confined(true);
         let it = Confinement { own_folders: OwnFolders { caches: AbsPath::new("/c"), ..it.own_folders.clone() }, ..it };
         let env = [("GOCACHE".to_owned(), "/mine".to_owned())];
-        let said = scrubbed(&it, &env, false);
+        let said = scrubbed(&it, &env, (false, false));
         let value = |name: &str| said.iter().rfind(|it| it.0 == name).map(|it| it.1.as_str());
         assert_eq!((value("GOCACHE"), value("npm_config_cache")), (Some("/mine"), Some("/c/npm")));
         assert!(!words(true, &[]).contains("npm_config_cache"));
@@ -140,7 +169,7 @@ mod tests {
 
     #[test]
     fn who_only_looks_lets_git_write_nothing() {
-        let said = scrubbed(&confined(false).into_read_only(), &[], false);
+        let said = scrubbed(&confined(false).into_read_only(), &[], (false, false));
         assert!(said.contains(&("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned())));
         assert!(!words(false, &[]).contains("GIT_OPTIONAL_LOCKS"));
     }
@@ -149,7 +178,7 @@ mod tests {
     fn the_door_takes_the_place_of_the_users_proxy() {
         let env = [("HTTPS_PROXY".to_owned(), "http://me:pw@corp:1".to_owned())];
         let value = |has_door: bool| {
-            let said = scrubbed(&confined(false), &env, has_door);
+            let said = scrubbed(&confined(false), &env, (false, has_door));
             said.iter().rfind(|it| it.0 == "HTTPS_PROXY").map(|it| it.1.clone())
         };
         assert_eq!(value(true).as_deref(), Some("http://127.0.0.1:10053"));

@@ -24,6 +24,7 @@ mod reachable;
 pub mod repository;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
+mod sockets;
 mod submodules;
 mod views;
 #[cfg(target_os = "linux")]
@@ -59,6 +60,7 @@ pub use plain_repository::is_plain;
 pub use quarantine::{Quarantine, quarantine_orphans};
 pub use reachable::opens;
 use views::View;
+pub use views::own_tmp_path;
 
 /// The first argument by which the binary knows that it is the helper.
 pub const HELPER_ARG: &str = "__castor-sandbox";
@@ -233,7 +235,7 @@ pub(super) fn prepare_start<'c>(it: &'c Confinement, spawn: &Spawn<'c>) -> io::R
     let around = GuardContext {
         cwd,
         home: value("HOME").map(Path::new),
-        path: value("PATH").unwrap_or_default(),
+        env,
         program,
         args,
         in_front: spawn.stdin == Stdin::Inherited,
@@ -299,7 +301,7 @@ impl SandboxPlan {
         self.namespaces && !places.any(|it| it.starts_with(SHARED_MEMORY))
     }
 
-    /// Whether no socket of other programs is seen but those that were given.
+    /// Whether no socket of other programs is seen but those that were given, and it may have its own.
     fn hides_sockets(&self) -> bool {
         self.namespaces && self.views.iter().any(|it| it.place == Path::new(views::SOCKETS) && it.shows.is_some())
     }
@@ -360,7 +362,7 @@ struct GuardContext<'a> {
     pub cwd: &'a AbsPath,
     /// As its environment says.
     pub home: Option<&'a Path>,
-    pub path: &'a str,
+    pub env: &'a [(String, String)],
     pub program: &'a str,
     pub args: &'a [&'a str],
     /// It has the user's terminal.

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ffi::{OsStr, OsString},
     fs,
-    os::unix::fs::{DirEntryExt, MetadataExt},
+    os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -93,6 +93,7 @@ struct Folder {
     version: Option<Version>,
     protected: Vec<OsString>,
     secrets: Vec<OsString>,
+    sockets: Vec<OsString>,
     /// No more of them than are ever looked into.
     folders: Vec<OsString>,
     /// Git may take it for a bare repository.
@@ -122,17 +123,20 @@ pub(super) fn secrets(root: &Path) -> BTreeSet<PathBuf> {
     res
 }
 
-/// The same of what begins with a dot in a home folder, and of tools' folders there; not deep.
-pub(super) fn secrets_of_home(home: &Path) -> BTreeSet<PathBuf> {
+/// The same of what is seen in a home folder, tools' folders and `more`, or of a whole one of what begins with a dot; not
+/// deep.
+pub(super) fn secrets_of_home(home: &Path, more: &[&Path], is_whole: bool) -> BTreeSet<PathBuf> {
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     // The home folder may be a root itself.
     let known = all.entry(home.join("*")).or_default();
-    let entries = fs::read_dir(home).into_iter().flatten().filter_map(Result::ok);
+    let entries = is_whole.then(|| fs::read_dir(home)).into_iter().flatten().flatten().filter_map(Result::ok);
     let dotted: Vec<PathBuf> =
         entries.filter(|it| it.file_name().as_encoded_bytes().starts_with(b".")).map(|it| it.path()).collect();
     let tools = TOOL_FOLDERS.iter().chain([&".local/share"]).map(|it| home.join(it));
     // Dotfiles are often links.
-    let tops: BTreeSet<PathBuf> = dotted.iter().cloned().chain(tools).filter_map(|it| it.canonicalize().ok()).collect();
+    let more = more.iter().map(|it| (*it).to_owned());
+    let tops: BTreeSet<PathBuf> =
+        dotted.iter().cloned().chain(tools).chain(more).filter_map(|it| it.canonicalize().ok()).collect();
     let mut looked = ScanResult::default();
     for top in tops {
         let reach = ScanLimits { folders: FOLDERS_OF_HOME, depth: DEPTH_OF_HOME };
@@ -177,6 +181,13 @@ pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
         it.protected.iter().filter(|it| *it == ".git").map(|it| path.join(it)).chain(bare)
     });
     found.collect()
+}
+
+/// Sockets in and below a root, as the last look found them.
+pub(super) fn sockets(root: &Path) -> Vec<PathBuf> {
+    let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folders = all.get(root).into_iter().flat_map(|it| &it.folders);
+    folders.flat_map(|(path, it)| it.sockets.iter().map(move |name| Path::new(path).join(name))).collect()
 }
 
 /// Folders below a root, as the last look found them.
@@ -268,6 +279,8 @@ impl Folder {
             }
             if is_secret {
                 res.secrets.push(name);
+            } else if entry.file_type().is_ok_and(|it| it.is_socket()) {
+                res.sockets.push(name);
             } else if !is_git && res.folders.len() <= FOLDERS && is_dir() {
                 res.folders.push(name);
             } else if text == "HEAD" || text == "commondir" {

@@ -8,7 +8,8 @@ use std::{
 use super::nested_config;
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-const SHARED_NETWORK_NOTE: &str = "A command with network access still runs, so this one saw no secret files of the workspace, and only the tools of the home folder.";
+const SHARED_NETWORK_NOTE: &str =
+    "A command with network access still runs, so this one saw no secret files of the workspace.";
 
 /// How many processes have the network or hosts of it, by their session's folder.
 static ONLINE: Mutex<BTreeMap<AbsPath, usize>> = Mutex::new(BTreeMap::new());

@@ -151,10 +151,14 @@ impl Placeholders {
         self.tmp = Some(tmp.to_owned());
     }
 
-    /// What goes with castor: temporary files, and what was mounted on what is hidden.
-    pub fn temporary(&self) -> impl Iterator<Item = PathBuf> + use<> {
-        let view = self.tmp.as_deref().map(views::view_folder);
-        self.tmp.clone().into_iter().chain(view)
+    /// What goes with castor: what was mounted on what is hidden. Temporary files are the session's.
+    pub fn temporary(&self) -> Option<PathBuf> {
+        self.tmp.as_deref().map(views::view_folder)
+    }
+
+    /// The folder for temporary files.
+    pub fn tmp(&self) -> Option<&Path> {
+        self.tmp.as_deref()
     }
 
     /// Where it is written down what stands.

@@ -1,36 +1,39 @@
 //! Hidden paths: credentials and secrets that a confined command cannot see. Only mounts can hide them.
 //!
 //! Each place gets something else mounted on it: an empty folder or file, or a folder with nothing but the mount points of
-//! what is seen in it all the same. All of these lie in the session's own folder, in `view`.
+//! what is seen in it all the same. All of these lie in the session's own folder, in `view`. On the folders for temporary
+//! files that all programs share, the session's own is mounted.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    os::unix::fs::symlink,
+    os::{fd::AsFd, unix::fs::symlink},
     path::{Component, Path, PathBuf},
 };
 
 use nix::{
-    fcntl::{OFlag, openat},
-    sys::stat::{Mode, mkdirat},
+    errno::Errno,
+    fcntl::{AtFlags, OFlag, openat},
+    sys::stat::{Mode, SFlag, fstatat, mkdirat},
+    unistd::{UnlinkatFlags, unlinkat},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{GuardContext, SandboxPlan, nested_config, path_json, placeholder_files::open_folder};
+use super::{
+    GuardContext, SandboxPlan, environment, nested_config, path_json, placeholder_files::open_folder, sockets,
+};
 use crate::{
     base::{
-        guarded_names::{TOKEN_FILES, TOOL_FOLDERS},
+        guarded_names::{SECRETS, TOKEN_FILES, TOOL_FOLDERS},
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, SHARED_TMP},
     },
     world::door::inside,
 };
 
 /// Beside the folder for temporary files: castor's own, which commands read and never write.
 const VIEW: &str = "view";
-/// With the network these are private.
-const SHARED: &[&str] = &["/tmp", "/var/tmp"];
-/// With sockets of other programs the folder of all sockets is hidden, but for what name servers and programs need.
+/// The folder of the system's sockets is hidden, but for what name servers and programs need.
 pub(super) const SOCKETS: &str = "/run";
 const BESIDE_SOCKETS: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/systemd/resolve", "/run/wrappers"];
 /// Where programs read which server looks names up: with a door, it does.
@@ -59,32 +62,32 @@ pub(super) fn view_folder(tmp: &Path) -> PathBuf {
 pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &SandboxPlan) -> io::Result<Vec<View>> {
     // One that is gone is no reason to fail.
     let read = it.read_only_paths.iter().map(AbsPath::as_path).filter(|it| is_folder(it)).chain(plan.tmp.parent());
-    let given = it.grant.seen.iter().chain(&it.grant.reach.sockets).map(AbsPath::as_path).filter(|it| it.exists());
-    let needed: BTreeSet<PathBuf> =
-        plan.writable.iter().cloned().chain(read.chain(given).map(Path::to_owned)).collect();
-    let masked = masked_secrets(it);
     let empty = view_folder(&plan.tmp);
-    let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
-    let mut seen = needed.clone();
-    let mut links = Vec::new();
-    if it.hides_secrets() {
-        let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
-        let shared = shared.chain((!it.grant.reach.sockets.is_empty()).then(|| (PathBuf::from(SOCKETS), false)));
-        let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
-        let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
-        covers = shared.chain(home).filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
-        for path in visible_paths(it, around) {
-            see(&path, &mut seen, &mut links);
-        }
-        seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
+    let given = it.grant.seen.iter().chain(&it.grant.reach.sockets).map(AbsPath::as_path).filter(|it| is_real(it));
+    let roots = it.roots.iter().chain(&it.git_dirs).map(AbsPath::as_path).filter(|it| is_real(it));
+    let needed: BTreeSet<PathBuf> =
+        plan.writable.iter().cloned().chain(read.chain(given).chain(roots).map(Path::to_owned)).collect();
+    let mut masked = masked_secrets(it);
+    if it.opens_sockets() {
+        masked.extend(sockets::of_others(it));
     }
+    let (mut seen, mut links) = (needed.clone(), Vec::new());
+    for path in visible_paths(it, around) {
+        see(&path, &mut seen, &mut links);
+    }
+    seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
+    let hidden = it.opens_sockets().then(|| PathBuf::from(SOCKETS)).into_iter();
+    let hidden = hidden.chain(it.home.iter().map(|it| it.as_path().to_owned())).map(|it| (it, false));
+    let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
+    let shared = SHARED_TMP.iter().map(|it| (PathBuf::from(it), true)).chain(hidden);
+    let mut covers: BTreeMap<PathBuf, bool> = shared.filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
     let mut views = BTreeMap::new();
     if let (true, Ok(place)) = (super::has_door(it), Path::new(RESOLV_CONF).canonicalize()) {
         views.insert(place.clone(), View { place, shows: Some(resolver_settings(&empty)?), written: false });
     }
     for secret in masked.into_iter().filter(|it| !needed.contains(it)) {
-        let is_seen = seen.iter().any(|it| secret.starts_with(it));
-        if !is_seen && covers.keys().any(|it| secret.starts_with(it)) {
+        let around = secret.ancestors().find(|it| covers.contains_key(*it) || seen.contains(*it));
+        if around.is_some_and(|it| covers.contains_key(it)) {
             continue;
         }
         if needed.iter().any(|it| it.starts_with(&secret)) {
@@ -99,18 +102,19 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
     if views.is_empty() && covers.is_empty() {
         return Ok(Vec::new());
     }
-    let all = Skeleton::open(&empty)?;
-    for place in seen.iter().filter(|it| is_uncovered(it, &covers, &seen)) {
-        all.make(place, place.is_dir())?;
-        views.insert(place.clone(), View { place: place.clone(), shows: None, written: false });
+    let all = Skeleton::open(&empty, &plan.tmp)?;
+    for place in &seen {
+        let Some(cover) = cover_of(place, &covers, &seen) else { continue };
+        all.make_point(place, place.is_dir(), cover)?;
+        views.entry(place.clone()).or_insert(View { place: place.clone(), shows: None, written: false });
     }
-    for link in links.iter().filter(|link| covers.keys().any(|it| link.starts_with(it))) {
-        all.link(link)?;
+    for link in &links {
+        cover_of(link, &covers, &seen).map_or(Ok(()), |cover| all.link(link, cover))?;
     }
-    for (place, written) in covers {
-        all.make(&place, true)?;
-        let shows = Some(all.at(&place));
-        views.insert(place.clone(), View { place, shows, written });
+    for (place, written) in &covers {
+        cover_of(place, &covers, &seen).map_or(Ok(()), |cover| all.make_point(place, true, cover))?;
+        let shows = Some(if is_shared(place) { plan.tmp.clone() } else { all.make_cover(place)? });
+        views.insert(place.clone(), View { place: place.clone(), shows, written: *written });
     }
     Ok(views.into_values().collect())
 }
@@ -127,11 +131,24 @@ fn resolver_settings(folder: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Whether it lies in what is covered, and in nothing between that is seen as a whole.
-fn is_uncovered(place: &Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeSet<PathBuf>) -> bool {
-    let cover = place.ancestors().skip(1).find(|it| covers.contains_key(*it));
-    let between = |cover: &Path| place.ancestors().skip(1).take_while(|it| *it != cover).any(|it| seen.contains(it));
-    cover.is_some_and(|cover| !between(cover))
+/// Where a path of the shared folders is to commands that are confined so; `None`: where it is to all.
+pub fn own_tmp_path(it: &Confinement, path: &AbsPath) -> Option<AbsPath> {
+    it.own_tmp_path(path, |it| is_real(it.as_path())).filter(|_| super::has_mounts())
+}
+
+fn is_shared(place: &Path) -> bool {
+    SHARED_TMP.iter().any(|it| place == *it)
+}
+
+/// Whether no link leads there: of what was named nobody knows who made it.
+fn is_real(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path)
+}
+
+/// What covers a place; `None`: nothing does, or it lies in what is seen as a whole.
+fn cover_of<'p>(place: &'p Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeSet<PathBuf>) -> Option<&'p Path> {
+    let above = place.ancestors().skip(1).find(|it| covers.contains_key(*it) || seen.contains(*it))?;
+    covers.contains_key(above).then_some(above)
 }
 
 /// The secrets that are there, as they really are.
@@ -145,7 +162,10 @@ fn masked_secrets(it: &Confinement) -> BTreeSet<PathBuf> {
         it.roots.iter().any(|root| path.starts_with(root.as_path()) && !home.is_within(root))
     };
     let of_home = it.home.iter().flat_map(|home| {
-        nested_config::secrets_of_home(home.as_path()).into_iter().filter(|path| !is_worked_in(path, home))
+        let more: Vec<&Path> = it.grant.seen.iter().filter(|it| it.is_within(home)).map(AbsPath::as_path).collect();
+        let is_whole = it.roots.iter().any(|root| home.is_within(root));
+        let found = nested_config::secrets_of_home(home.as_path(), &more, is_whole);
+        found.into_iter().filter(|path| !is_worked_in(path, home))
     });
     let real = named.chain(of_workspace).chain(of_home).filter(|path| path.symlink_metadata().is_ok() && hides(path));
     let real = real.filter_map(|it| it.canonicalize().ok());
@@ -169,25 +189,40 @@ fn is_without_token(path: &Path) -> bool {
     })
 }
 
-/// What is seen in the home folder with the network: tools, what the user allowed, and where the program lies.
+/// What is seen in the home folder and in the shared ones: tools, what the user allowed, and where the program lies.
 fn visible_paths(it: &Confinement, around: &GuardContext<'_>) -> Vec<PathBuf> {
-    let Some(home) = it.home.as_ref().map(AbsPath::as_path) else { return Vec::new() };
-    let tools = TOOL_FOLDERS.iter().map(|it| home.join(it));
-    let on_path = around.path.split(':').map(Path::new).filter(|it| it.starts_with(home));
+    let home = it.home.as_ref().map(AbsPath::as_path);
+    let is_home = |path: &Path| home == Some(path);
+    let is_hidden = |path: &Path| {
+        home.is_some_and(|home| path.starts_with(home)) || SHARED_TMP.iter().any(|it| path.starts_with(it))
+    };
+    // A whole shared folder is nobody's tool.
+    let is_within = |path: &&Path| is_hidden(path) && !is_home(path) && !is_shared(path);
+    let tools = home.into_iter().flat_map(|home| TOOL_FOLDERS.iter().map(move |it| home.join(it)));
     // What belongs to a program lies beside its folder: `~/.tool/bin`, `~/.tool/lib`.
-    let on_path = on_path.map(|it| it.parent().filter(|above| *above != home).unwrap_or(it).to_owned());
+    let beside = |it: &Path| it.parent().filter(is_within).unwrap_or(it).to_owned();
+    let is_plain = |it: &Path| is_within(&it) && SECRETS.find(it).is_none();
+    let named = environment::named_paths(around.env).filter(|it| is_plain(it.1));
+    let named = named.map(|(name, it)| if name == "PATH" { beside(it) } else { it.to_owned() });
     let words = std::iter::once(around.program)
         .chain(around.args.iter().copied())
         .map(Path::new)
         .filter(|it| it.is_absolute() && it.exists());
-    let programs = words.filter_map(Path::parent).filter(|it| it.starts_with(home) && *it != home).map(Path::to_owned);
-    // A private `/tmp` would hide a program that lies there.
-    let is_hidden = |it: &&Path| SHARED.iter().any(|at| it.starts_with(at) && *it != Path::new(at));
-    let own = Path::new(around.program).parent().filter(is_hidden).map(Path::to_owned);
-    let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned()).chain(own);
-    let cwd = Some(around.cwd.as_path()).filter(|it| *it != home).map(Path::to_owned);
-    let allowed = allowed.chain(BESIDE_SOCKETS.iter().map(PathBuf::from));
-    tools.chain(on_path).chain(programs).chain(allowed).chain(cwd).filter(|it| it.symlink_metadata().is_ok()).collect()
+    let programs = words.filter_map(Path::parent).filter(is_within).map(Path::to_owned);
+    let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned());
+    let cwd = Some(around.cwd.as_path()).filter(|it| is_within(it)).map(Path::to_owned);
+    let allowed = allowed.chain(BESIDE_SOCKETS.iter().map(PathBuf::from)).chain(resolver());
+    let shared = it.seen_of_shared().map(|it| it.as_path().to_owned()).filter(|it| is_real(it));
+    // Of the repository around a root git reads the other files, too.
+    let around_root = |git: &AbsPath| git.parent().filter(|all| it.roots.iter().any(|root| root.is_within(all)));
+    let repositories = it.git_dirs.iter().filter_map(around_root).map(|it| it.as_path().to_owned());
+    let all = tools.chain(named).chain(programs).chain(allowed).chain(cwd).chain(shared).chain(repositories);
+    all.filter(|it| it.symlink_metadata().is_ok()).collect()
+}
+
+/// What says where names are looked up often lies among the sockets.
+fn resolver() -> Option<PathBuf> {
+    Path::new("/etc/resolv.conf").canonicalize().ok().filter(|it| it.starts_with(SOCKETS))
 }
 
 /// By its name, and as it really is.
@@ -203,15 +238,16 @@ fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|it| it.is_dir())
 }
 
-/// Empty folders and files under the names of what is mounted on them. Commands write in the private `/tmp` among them: no
-/// link is followed.
+/// Empty folders and files under the names of what is mounted on them. Those in the session's own folder for temporary files
+/// lie among what commands write: no link is followed.
 struct Skeleton {
     top: PathBuf,
+    tmp: PathBuf,
 }
 
 impl Skeleton {
-    fn open(folder: &Path) -> io::Result<Self> {
-        let res = Self { top: folder.join("under") };
+    fn open(folder: &Path, tmp: &Path) -> io::Result<Self> {
+        let res = Self { top: folder.join("under"), tmp: tmp.to_owned() };
         if res.top.symlink_metadata().is_err() {
             super::make_private(&res.top)?;
         }
@@ -221,36 +257,52 @@ impl Skeleton {
         Ok(res)
     }
 
-    fn at(&self, place: &Path) -> PathBuf {
-        self.top.join(place.strip_prefix("/").unwrap_or(place))
+    /// A place to mount on, in the folder that covers it.
+    fn make_point(&self, place: &Path, is_dir: bool, cover: &Path) -> io::Result<()> {
+        let (top, below) = self.point(place, cover);
+        make_below(top, below, is_dir)
     }
 
-    fn make(&self, place: &Path, is_dir: bool) -> io::Result<()> {
-        let mut folder = open_folder(&self.top)?;
-        let mut parts = place.components().filter(|it| matches!(it, Component::Normal(_))).peekable();
-        while let Some(part) = parts.next() {
-            let is_last = parts.peek().is_none();
-            make_entry(&folder, part.as_ref(), is_dir || !is_last)?;
-            if !is_last {
-                let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-                folder = openat(&folder, Path::new(part.as_os_str()), flags, Mode::empty())?;
-            }
-        }
-        Ok(())
+    /// The folder that is mounted on a place.
+    fn make_cover(&self, place: &Path) -> io::Result<PathBuf> {
+        let below = place.strip_prefix("/").unwrap_or(place);
+        make_below(&self.top, below, true)?;
+        Ok(self.top.join(below))
     }
 
-    fn link(&self, place: &Path) -> io::Result<()> {
-        if let Some(above) = place.parent() {
-            self.make(above, true)?;
+    fn link(&self, place: &Path, cover: &Path) -> io::Result<()> {
+        let (top, below) = self.point(place, cover);
+        if let Some(above) = below.parent() {
+            make_below(top, above, true)?;
         }
-        match symlink(fs::read_link(place)?, self.at(place)) {
+        match symlink(fs::read_link(place)?, top.join(below)) {
             Err(it) if it.kind() != io::ErrorKind::AlreadyExists => Err(it),
             _ => Ok(()),
         }
     }
+
+    fn point<'p>(&self, place: &'p Path, cover: &Path) -> (&Path, &'p Path) {
+        let (top, above) = if is_shared(cover) { (&self.tmp, cover) } else { (&self.top, Path::new("/")) };
+        (top, place.strip_prefix(above).unwrap_or(place))
+    }
 }
 
-fn make_entry(folder: &impl std::os::fd::AsFd, name: &Path, is_dir: bool) -> io::Result<()> {
+fn make_below(top: &Path, below: &Path, is_dir: bool) -> io::Result<()> {
+    let mut folder = open_folder(top)?;
+    let mut parts = below.components().filter(|it| matches!(it, Component::Normal(_))).peekable();
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none();
+        make_entry(&folder, part.as_ref(), is_dir || !is_last)?;
+        if !is_last {
+            let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            folder = openat(&folder, Path::new(part.as_os_str()), flags, Mode::empty())?;
+        }
+    }
+    Ok(())
+}
+
+fn make_entry(folder: &impl AsFd, name: &Path, is_dir: bool) -> io::Result<()> {
+    clear_other_kind(folder, name, is_dir);
     let made = match is_dir {
         true => mkdirat(folder, name, Mode::S_IRWXU),
         false => {
@@ -259,8 +311,19 @@ fn make_entry(folder: &impl std::os::fd::AsFd, name: &Path, is_dir: bool) -> io:
         }
     };
     match made {
-        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
         Err(it) => Err(it.into()),
+    }
+}
+
+/// A command may have put another thing in the place of one to mount on.
+fn clear_other_kind(folder: &impl AsFd, name: &Path, is_dir: bool) {
+    let there = fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW);
+    let kind = there.map(|it| SFlag::from_bits_truncate(it.st_mode) & SFlag::S_IFMT);
+    let wanted = if is_dir { SFlag::S_IFDIR } else { SFlag::S_IFREG };
+    if kind.is_ok_and(|it| it != wanted) {
+        let flag = if is_dir { UnlinkatFlags::NoRemoveDir } else { UnlinkatFlags::RemoveDir };
+        _ = unlinkat(folder, name, flag);
     }
 }
 
@@ -294,7 +357,7 @@ mod tests {
             ..SandboxPlan::default()
         };
         let around =
-            GuardContext { cwd: &at("w"), home: None, path: "", program: "/bin/true", args: &[], in_front: false };
+            GuardContext { cwd: &at("w"), home: None, env: &[], program: "/bin/true", args: &[], in_front: false };
         let views = plan_views(&it, &around, &plan).unwrap();
         let hidden: Vec<_> = views.iter().map(|it| &it.place).filter(|it| it.starts_with(at("homes"))).collect();
         assert_eq!(hidden, [at("homes").as_path()]);

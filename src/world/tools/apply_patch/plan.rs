@@ -12,7 +12,7 @@ use crate::{
         tool::{BaseHash, Display, FileDiff, FileKnowledge, Preview, ToolError, ToolOutput},
     },
     world::{
-        disk::{self, FileId},
+        disk::FileId,
         tools::{
             ToolContext,
             change::PARTED,
@@ -107,7 +107,7 @@ impl PatchPlan {
 
     /// By any of its names.
     fn file(&mut self, path: &AbsPath, ctx: &ToolContext) -> Result<&mut PlannedFile, ToolError> {
-        let real = paths::call_real_path_now(&ctx.known.decided_targets, path)?;
+        let real = paths::call_real_path_now(ctx, path)?;
         let unknown = || ToolError::new("policy_violation", format!("Nothing was decided about {path}."));
         self.files.iter_mut().find(|it| it.found.real == real).ok_or_else(unknown)
     }
@@ -126,13 +126,12 @@ impl PatchPlan {
 
     /// Where it really was.
     fn remove(&mut self, path: &AbsPath, ctx: &ToolContext) -> Result<AbsPath, ToolError> {
-        let cwd = ctx.cwd.clone();
         let file = self.file(path, ctx)?;
         if file.now.take().is_none() {
-            return Err(paths::not_found_error(path, &cwd));
+            return Err(paths::not_found_error(path, ctx));
         }
         // The link would go, or what it leads to: nobody said which.
-        let folder = path.parent().and_then(|it| disk::real_path(&it).ok());
+        let folder = path.parent().and_then(|it| paths::real_path(ctx, &it).ok());
         let own = folder.zip(path.as_path().file_name()).map(|(folder, name)| folder.join(name));
         match own.is_none_or(|it| it == file.found.real) {
             true => Ok(file.found.real.clone()),
@@ -142,10 +141,9 @@ impl PatchPlan {
 
     /// The bytes with the hunks.
     fn update(&mut self, path: &AbsPath, hunks: &[Hunk], ctx: &ToolContext) -> Result<Vec<u8>, ToolError> {
-        let cwd = ctx.cwd.clone();
         let file = self.file(path, ctx)?;
         let Some(bytes) = &file.now else {
-            let error = paths::not_found_error(path, &cwd);
+            let error = paths::not_found_error(path, ctx);
             let advice = format!("{} To create it, use '*** Add File: '.", error.message);
             return Err(error.with_model_text(advice));
         };
@@ -158,10 +156,10 @@ impl PatchPlan {
         }
         let (new, old) = (lines_of(hunks, LineKind::Add), lines_of(hunks, LineKind::Remove));
         check_new_text(path, &new, &old)?;
-        let patched = hunks::apply(&text.text, text.is_crlf(), hunks).map_err(|it| misfit(path, &it, &cwd))?;
+        let patched = hunks::apply(&text.text, text.is_crlf(), hunks).map_err(|it| misfit(path, &it, &ctx.cwd))?;
         check_marks(path, &patched.text, &text.text)?;
         let bytes = text.encode(&patched.text, &new).map_err(|it| unfit(path, &it.to_string()))?;
-        let name = path.relative_to(&cwd).to_string();
+        let name = path.relative_to(&ctx.cwd).to_string();
         self.notes.extend(patched.notes.iter().map(|it| format!("In {name} {it}.")));
         Ok(bytes)
     }

@@ -80,7 +80,7 @@ fn hints_at_the_nearest_name() {
     let ground = ToolFixture::new(&[("src/main.rs", "x"), ("src/mode.rs", "x")]);
     let check = |path: &str, expected: &str| {
         let cwd = ground.ctx().cwd;
-        let message = paths::not_found_error(&cwd.join(path), &cwd).message;
+        let message = paths::not_found_error(&cwd.join(path), &ground.ctx()).message;
         assert_eq!(message.replace(&cwd.to_string(), ""), expected);
     };
     check("src/man.rs", "File not found: /src/man.rs. Did you mean src/main.rs?");
@@ -238,7 +238,8 @@ fn file_tools_respect_masked_and_read_only_paths() {
     ground.link("state/c", "c");
     let at = |it: &str| ground.cwd.join(it);
     let kept = ["state/c", ".local", "../all"].map(at).to_vec();
-    let held = ProtectedPaths { never_written: kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
+    let masked = ["state/c", "../all", "../scratch"].map(at).to_vec();
+    let held = ProtectedPaths { never_written: kept, masked, ..ProtectedPaths::default() };
     let roots = vec![ground.cwd.clone(), at("../all/w2")];
     let ctx = ToolContext {
         known: CallKnowledge { protected: Arc::new(held), ..CallKnowledge::default() },

@@ -8,6 +8,7 @@ mod output;
 mod output_log;
 mod params;
 mod report;
+mod tmp_limit;
 mod watch;
 
 use std::{io, sync::Arc, time::Duration};
@@ -67,7 +68,7 @@ nothing on its standard input: commands that ask questions fail. Returns what it
 and `Exit Code`, `Signal`, `Background PIDs` and `Process Group PGID` where they say something. A command that prints \
 nothing for long is ended; use quiet, non-interactive flags where there are any. For servers and watchers set \
 `is_background` instead of appending `&`: the call returns at once and the output goes to a file. Commands may be \
-sandboxed: credentials in the home folder then look absent. Temporary files go to $TMPDIR.";
+sandboxed: of the home they see tools only; /tmp is the session's, also for file tools.";
 
 const NOT_BACKGROUND: &str = "It was not left in the background: the configuration that it was let write is for this one call, \
                       which waited for its end.";
@@ -107,17 +108,22 @@ impl Shell {
         // What may write configuration ends with its call, and so its call waits for its end.
         let is_open = confined.as_ref().is_some_and(|it| !it.grant.config.is_empty());
         let delay = (params.background && !is_open).then_some(params.delay);
-        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay };
+        let tmp = confined.as_ref().map(|it| it.own_folders.tmp.clone());
+        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay, tmp: tmp.clone() };
         let (mut output, mut live) = (Output::default(), LiveOutput::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
-        if matches!(ending, WatchEnd::Cancelled | WatchEnd::TimedOut(_)) {
+        if matches!(ending, WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TmpFull) {
             tokio::spawn(report_findings(CUT_SHORT, running.final_findings(), ctx.background.notice.clone()));
         }
         let stayed = (params.background && is_open).then(|| NOT_BACKGROUND.to_owned());
         let (pid, text) = (running.pid(), output.text());
         let left = LeftCommand { line: &params.command, printed: &text, children: children(&ending) };
         let log = if is_still_running(&ending) { self.leave_in_background(running, left, ctx).await } else { None };
-        let note = [note, stayed].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
+        let full = match (&ending, tmp) {
+            (WatchEnd::Exited(_), Some(tmp)) => tmp_limit::is_full(&tmp).await.then(|| tmp_limit::FULL.to_owned()),
+            _ => None,
+        };
+        let note = [note, stayed, full].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let (command, cwd) = (params.command.clone(), params.real_dir.clone());
         let res = ReportFacts { ending, pid, text, log, note, confined, command, cwd }.report();
         self.ask_once(res, ctx)
@@ -310,7 +316,7 @@ fn is_still_running(ending: &WatchEnd) -> bool {
     match ending {
         WatchEnd::Running => true,
         WatchEnd::Exited(exit) => !exit.left_running.is_empty(),
-        WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TerminalLost(_) => false,
+        WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TmpFull | WatchEnd::TerminalLost(_) => false,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
-    world::tools::{ToolContext, private_files},
+    world::tools::{ToolContext, paths, private_files},
 };
 
 /// A longer command is shown by its description, where it has one. In characters.
@@ -46,7 +46,7 @@ impl ShellParams {
         Ok(Self {
             command: command.to_owned(),
             description: text(args, "description")?.map(str::to_owned),
-            real_dir: real_dir(&dir)?,
+            real_dir: real_dir(ctx, &dir)?,
             dir,
             background: flag(args, "is_background")?,
             delay: Duration::from_millis(number(args, "delay_ms")?.unwrap_or(DELAY_MS).min(MAX_DELAY_MS)),
@@ -60,11 +60,22 @@ impl ShellParams {
 
     /// What it says of itself. What a command does where it runs is not known: the worst is assumed.
     pub fn targets(self, ctx: &ToolContext) -> Targets {
-        let in_roots = ctx.roots.iter().any(|it| self.real_dir.is_within(it));
+        let temporary = paths::is_temporary(ctx, &self.real_dir);
+        let in_roots = temporary || ctx.roots.iter().any(|it| self.real_dir.is_within(it));
         // In a folder of secrets every name is one of a secret.
         let is_told = !in_roots || SECRETS.find(self.real_dir.as_path()).is_some();
         let (path, real, access) = (self.dir, self.real_dir, Access::Write);
-        let dir = TargetPath { path, real, access, line: None, in_roots, named: false, held: false };
+        let dir = TargetPath {
+            path,
+            real,
+            access,
+            line: None,
+            in_roots,
+            temporary,
+            hidden: false,
+            named: false,
+            held: false,
+        };
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -76,8 +87,9 @@ impl ShellParams {
     }
 }
 
-fn real_dir(dir: &AbsPath) -> Result<AbsPath, ToolError> {
-    private_files::real_dir(dir).map_err(|error| match error.kind() {
+fn real_dir(ctx: &ToolContext, dir: &AbsPath) -> Result<AbsPath, ToolError> {
+    let real = paths::real_path(ctx, dir).unwrap_or_else(|_| dir.clone());
+    private_files::real_dir(&real).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             ToolError::new("file_not_found", format!("Directory not found: {dir}. `dir_path` must be a folder."))
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::watch::WatchEnd;
+use super::{tmp_limit, watch::WatchEnd};
 use crate::{
     base::{
         content::Part,
@@ -185,6 +185,12 @@ impl ReportFacts {
                     None,
                 )
             }
+            WatchEnd::TmpFull => (
+                self.cut_short(tmp_limit::STOPPED),
+                json!({ "exitCode": null, "full": true }),
+                Some("Stopped: /tmp of the session is full".to_owned()),
+                None,
+            ),
             WatchEnd::Running => {
                 let data = json!({ "exitCode": null, "background": true, "pid": self.pid, "log": self.log });
                 (self.running(), data, Some(format!("In background, PID {}", self.pid())), None)

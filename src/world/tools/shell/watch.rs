@@ -1,12 +1,15 @@
 //! Watches a running command until it ends, is cancelled, or is silent for too long.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{live_output::LiveOutput, output::Output};
-use crate::base::terminal::{CommandEvent, Exit, RunningCommand};
+use super::{live_output::LiveOutput, output::Output, tmp_limit::wait_until_full};
+use crate::base::{
+    path::AbsPath,
+    terminal::{CommandEvent, Exit, RunningCommand},
+};
 
 /// The end of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub enum WatchEnd {
     Cancelled,
     /// It printed nothing for this long.
     TimedOut(Duration),
+    /// It filled the session's folder for temporary files.
+    TmpFull,
     /// It still runs, as wished.
     Running,
     /// Its terminal was lost: why.
@@ -29,6 +34,8 @@ pub struct WatchLimit {
     pub silence: Option<Duration>,
     /// For commands that should go on in the background.
     pub delay: Option<Duration>,
+    /// The session's own folder for temporary files, if it writes there.
+    pub tmp: Option<AbsPath>,
 }
 
 /// Watches a command; what it prints goes to `output` and `live`. Ends it unless it goes on as wished.
@@ -40,6 +47,7 @@ pub async fn watch(
 ) -> WatchEnd {
     let started = Instant::now();
     let mut heard = started;
+    let mut full = pin!(wait_until_full(until.tmp.clone()));
     let res = loop {
         tokio::select! {
             // A cancel comes first, however much is printed.
@@ -59,10 +67,11 @@ pub async fn watch(
                 CommandEvent::Closed => break WatchEnd::Exited(Exit::default()),
                 CommandEvent::TerminalLost(why) => break WatchEnd::TerminalLost(why),
             },
+            () = &mut full => break WatchEnd::TmpFull,
             () = after(heard, until.silence) => break WatchEnd::TimedOut(until.silence.unwrap_or_default()),
         }
     };
-    if matches!(res, WatchEnd::Cancelled | WatchEnd::TimedOut(_)) {
+    if matches!(res, WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TmpFull) {
         output.push(&running.end().await);
     }
     tokio::select! {

@@ -8,6 +8,9 @@ use crate::{
     world::workspace::Warning,
 };
 
+/// The value of `mode`.
+const AUTO: &str = "auto";
+
 pub(super) const GRANTS: GrantFile = GrantFile {
     folder: "",
     name: "sandbox-saved.toml",
@@ -44,7 +47,10 @@ pub fn load_grants(home: &AbsPath, folder: &AbsPath) -> (Vec<Grant>, Option<Stri
             let grants: Vec<Option<Grant>> = here.map(grant).collect();
             let odd = grants.iter().any(Option::is_none);
             let odd = odd.then(|| {
-                format!("{}: an entry is none of `network`, `write` and `hosts`; it allows nothing", GRANTS.file(home))
+                format!(
+                    "{}: an entry is none of `network`, `write`, `hosts` and `mode`; it allows nothing",
+                    GRANTS.file(home)
+                )
             });
             return (grants.into_iter().flatten().collect(), odd);
         }
@@ -64,6 +70,7 @@ pub(super) fn in_words(it: &toml::Table) -> String {
         Some(it @ Grant::Reach { .. }) => {
             format!("{} in the sandbox, in {folder}", it.reach_in_words().unwrap_or_default())
         }
+        Some(Grant::Auto) => format!("work without questions (mode auto), in {folder}"),
         _ => format!("nothing, in {folder}"),
     }
 }
@@ -74,6 +81,7 @@ fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
         Grant::NetworkFor { prefixes } => ("network", prefixes.clone().into()),
         Grant::Write { folder } => ("write", folder.as_path().to_str()?.into()),
         Grant::Reach { hosts, .. } => ("hosts", hosts.iter().map(ToString::to_string).collect::<Vec<_>>().into()),
+        Grant::Auto => ("mode", AUTO.into()),
         _ => return None,
     };
     let folder = folder.as_path().to_str()?.into();
@@ -83,13 +91,14 @@ fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
 /// An entry with more than one meaning has none.
 fn grant(it: &toml::Table) -> Option<Grant> {
     let texts = |all: &[toml::Value]| all.iter().map(|it| it.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-    match ["network", "write", "hosts"].map(|key| it.get(key)) {
-        [Some(toml::Value::Array(all)), None, None] => Some(Grant::NetworkFor { prefixes: texts(all)? }),
-        [None, Some(toml::Value::String(it)), None] => AbsPath::new(it).map(|folder| Grant::Write { folder }),
-        [None, None, Some(toml::Value::Array(all))] => {
+    match ["network", "write", "hosts", "mode"].map(|key| it.get(key)) {
+        [Some(toml::Value::Array(all)), None, None, None] => Some(Grant::NetworkFor { prefixes: texts(all)? }),
+        [None, Some(toml::Value::String(it)), None, None] => AbsPath::new(it).map(|folder| Grant::Write { folder }),
+        [None, None, Some(toml::Value::Array(all)), None] => {
             let hosts = texts(all)?.into_iter().map(HostGrant::try_from).collect::<Result<_, _>>().ok()?;
             Some(Grant::Reach { hosts, ports: Vec::new() })
         }
+        [None, None, None, Some(toml::Value::String(it))] if it == AUTO => Some(Grant::Auto),
         _ => None,
     }
 }
@@ -123,23 +132,25 @@ mod tests {
         save_grant(&home, &three, &hosts, true).unwrap();
         assert_eq!(load_grants(&home, &three).0, std::slice::from_ref(&hosts));
         save_grant(&home, &three, &hosts, false).unwrap();
-        for it in [&network, &write, &network] {
+        for it in [&network, &write, &Grant::Auto, &network] {
             assert_eq!(save_grant(&home, &one, it, true).unwrap(), None);
         }
         save_grant(&home, &two, &write, true).unwrap();
         let mode = std::fs::metadata(GRANTS.file(&home).as_path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(load_grants(&home, &one).0, [network.clone(), write.clone()]);
+        assert_eq!(load_grants(&home, &one).0, [network.clone(), write.clone(), Grant::Auto]);
         assert_eq!(load_grants(&home, &path("/w")).0, []);
         assert_eq!(
             list(&home).unwrap(),
             [
                 "network in the sandbox for `npm install`, in /w/one",
                 "writing below /h/out in the sandbox, in /w/one",
+                "work without questions (mode auto), in /w/one",
                 "writing below /h/out in the sandbox, in /w/two"
             ]
         );
         save_grant(&home, &one, &network, false).unwrap();
+        save_grant(&home, &one, &Grant::Auto, false).unwrap();
         assert_eq!(revoke(&home, Some(0)).unwrap(), 1);
         assert_eq!((load_grants(&home, &one).0, load_grants(&home, &two).0), (vec![], vec![write]));
         assert_eq!(revoke(&home, None).unwrap(), 1);

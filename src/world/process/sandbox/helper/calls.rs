@@ -94,7 +94,9 @@ pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), SetupError> {
 fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
-    rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
+    if !opens_unix(plan) {
+        rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
+    }
     if !plan.namespaces {
         rules.extend(SHARED.iter().chain(INTO_OTHERS).map(|it| (*it, Vec::new())));
         for (call, argument) in OF_OTHERS {
@@ -111,23 +113,27 @@ fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
     compile(rules)
 }
 
-/// Families that a process may open sockets of. Not AF_UNIX, whose sockets are doors to containers, agents and desktop;
-/// pairs of them stay, since they lead nowhere.
+/// Families that a process may open sockets of. AF_UNIX, whose sockets are doors to containers, agents and desktop, only
+/// where those of others are hidden; pairs of them stay, since they lead nowhere.
 fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, SetupError> {
     // In a network of its own there is nobody but itself.
     let families: &[libc::c_int] = match plan.network.is_whole || plan.namespaces {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
     };
-    // All sockets are hidden but those that were given, and Landlock holds those without a file.
-    let unix =
-        (plan.hides_sockets() && (!plan.network.is_whole || super::rules::abi() >= SCOPES)).then_some(libc::AF_UNIX);
+    let unix = opens_unix(plan).then_some(libc::AF_UNIX);
     let other: Vec<_> =
         families.iter().chain(&unix).filter_map(|it| Some((0, Op::Ne, u64::try_from(*it).ok()?))).collect();
     match other.as_slice() {
         [] => when(&[(0, Op::Ge, 0)]),
         it => when(it),
     }
+}
+
+/// All sockets are hidden but its session's and those that were given, and Landlock or a network of its own holds those
+/// without a file.
+fn opens_unix(plan: &SandboxPlan) -> bool {
+    plan.hides_sockets() && (!plan.network.is_whole || super::rules::abi() >= SCOPES)
 }
 
 /// Pairs of datagrams: each end can be pointed at any socket later, by `connect` or `sendto`. To the kernel raw ones are

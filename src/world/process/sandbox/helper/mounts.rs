@@ -101,10 +101,14 @@ fn show(views: &[View]) -> Result<(), SetupError> {
             let (set, clear) = if it.written { (0, READ_ONLY) } else { (READ_ONLY, 0) };
             change(&tree, false, set, clear).map_err(said(from, "attributes"))?;
         }
-        Ok((tree, it.place.as_path()))
+        Ok((tree, it))
     });
-    for (tree, place) in taken.collect::<Result<Vec<_>, SetupError>>()? {
-        open(place).and_then(|to| attach(&tree, &to)).map_err(said(place, "mount"))?;
+    for (tree, it) in taken.collect::<Result<Vec<_>, SetupError>>()? {
+        match open(&it.place) {
+            // A socket comes and goes: what went need not be hidden.
+            Err(why) if why.kind() == io::ErrorKind::NotFound && it.shows.is_some() => (),
+            place => place.and_then(|to| attach(&tree, &to)).map_err(said(&it.place, "mount"))?,
+        }
     }
     Ok(())
 }
