@@ -105,7 +105,7 @@ impl fmt::Display for HostPort {
 
 /// Why the door did not let a connection through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum HostRefusal {
     /// No grant names the host: the user can be asked.
     NotGranted,
     /// The name led to an address of a private network, and the grant does not say so: the user can be asked.
@@ -124,7 +124,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedHost {
     pub target: HostPort,
-    pub why: Refusal,
+    pub why: HostRefusal,
 }
 
 /// The hosts that a command reached and was refused, each once, in their order.
@@ -152,15 +152,15 @@ impl NetworkRecord {
         (!is_empty).then(|| json!({ Self::REACHED: reached, Self::REFUSED: refused, "names": self.names }))
     }
 
-    pub fn note_refused(&mut self, target: &HostPort, why: Refusal) {
+    pub fn note_refused(&mut self, target: &HostPort, why: HostRefusal) {
         note_once(&mut self.refused, RefusedHost { target: target.clone(), why });
     }
 
     /// The grants that a question can offer: of what no grant named, and of what is private.
     pub fn wanted(&self) -> Vec<HostGrant> {
         let grant = |it: &RefusedHost| match it.why {
-            Refusal::NotGranted => Some(HostGrant::exact(&it.target, false)),
-            Refusal::Private => Some(HostGrant::exact(&it.target, true)),
+            HostRefusal::NotGranted => Some(HostGrant::exact(&it.target, false)),
+            HostRefusal::Private => Some(HostGrant::exact(&it.target, true)),
             _ => None,
         };
         self.refused.iter().filter_map(grant).take(MAX_WANTED).collect()

@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use crate::base::network::{
-    Host, HostPattern, HostPort, HostRules, HostVerdict, NetworkRecord, PortGrant, Reach, Refusal, note_once,
+    Host, HostPattern, HostPort, HostRules, HostVerdict, NetworkRecord, PortGrant, Reach, HostRefusal, note_once,
 };
 use dial::KnownHosts;
 pub use dial::set_proxies;
@@ -157,11 +157,11 @@ impl Door {
     }
 
     /// Connects to a host that is open, or says that it is not.
-    async fn connect(&self, target: &HostPort) -> Result<TcpStream, Refusal> {
+    async fn connect(&self, target: &HostPort) -> Result<TcpStream, HostRefusal> {
         let res = match self.rules.decide(target) {
             HostVerdict::Open { is_private } => dial::connect(target, is_private, self.known).await,
             HostVerdict::NotGranted => Err(dial::refusal_unasked(target)),
-            HostVerdict::Forbidden => Err(Refusal::Forbidden),
+            HostVerdict::Forbidden => Err(HostRefusal::Forbidden),
         };
         match &res {
             Ok(_) => {
@@ -173,7 +173,7 @@ impl Door {
         res
     }
 
-    fn note_refused(&self, target: &HostPort, why: Refusal) {
+    fn note_refused(&self, target: &HostPort, why: HostRefusal) {
         tracing::info!("a command was refused {target}: {why:?}");
         self.record.lock().note_refused(target, why);
     }
@@ -181,7 +181,7 @@ impl Door {
     /// Of what is no request nobody knows whom it was for.
     fn note_bad(&self, it: &BadRequest) {
         match it {
-            BadRequest::OtherHost(target) => self.note_refused(target, Refusal::OtherHost),
+            BadRequest::OtherHost(target) => self.note_refused(target, HostRefusal::OtherHost),
             BadRequest::Malformed => tracing::info!("a command said something that is no request"),
         }
     }

@@ -1,6 +1,6 @@
 //! Tables: forms of names and addresses, grants, and what they match.
 
-use super::{Host, HostGrant, HostPort, HostRules, HostVerdict, NetworkRecord, Refusal};
+use super::{Host, HostGrant, HostPort, HostRefusal, HostRules, HostVerdict, NetworkRecord};
 
 #[test]
 fn a_host_has_one_form() {
@@ -131,11 +131,11 @@ fn a_record_offers_what_a_yes_can_open() {
     let at = |text: &str| HostPort::parse(text, None).unwrap();
     let mut record = NetworkRecord::default();
     for _ in 0..3 {
-        record.note_refused(&at("a.com:443"), Refusal::NotGranted);
+        record.note_refused(&at("a.com:443"), HostRefusal::NotGranted);
     }
-    record.note_refused(&at("b.corp:22"), Refusal::Private);
-    record.note_refused(&at("c.com:443"), Refusal::Forbidden);
-    record.note_refused(&at("d.com:443"), Refusal::OtherHost);
+    record.note_refused(&at("b.corp:22"), HostRefusal::Private);
+    record.note_refused(&at("c.com:443"), HostRefusal::Forbidden);
+    record.note_refused(&at("d.com:443"), HostRefusal::OtherHost);
     let wanted: Vec<String> = record.wanted().iter().map(ToString::to_string).collect();
     assert_eq!(wanted, ["a.com:443", "b.corp:22 private"]);
 }

@@ -24,6 +24,8 @@ const OBJECT_COST: u64 = 1 << 10;
 /// Of objects that are told as what others are not.
 const MAX_DEPTH: u8 = 250;
 const MAX_PACKS: usize = 500;
+/// Objects of a pack that are listed.
+const MAX_LISTED: usize = 2_000;
 
 /// An object's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -89,12 +91,25 @@ pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], ObjectId
     })
 }
 
-/// The objects of a pack, as its index names them; none if there are more than `max`.
-pub fn ids_of_index(bytes: &[u8], max: usize) -> Vec<ObjectId> {
-    let count = |head: &[u8]| usize::try_from(u32::from_be_bytes(*head.last_chunk()?)).ok().filter(|it| *it <= max);
-    let found = bytes.split_at_checked(8 + 256 * 4).filter(|it| it.0.starts_with(b"\xfftOc\0\0\0\x02"));
-    let ids = found.and_then(|(head, ids)| ids.get(..count(head)? * 20)).unwrap_or_default();
-    ids.as_chunks().0.iter().map(|it| ObjectId(*it)).collect()
+/// The objects that a file of a repository brings: a loose one, or those that the index of a pack names.
+pub fn brought_by(path: &[u8], bytes: impl FnOnce() -> Option<Vec<u8>>) -> Vec<ObjectId> {
+    let mut parts = path.rsplit(|it| *it == b'/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(b"pack"), Some(b"objects")) if name.ends_with(b".idx") => {
+            bytes().as_deref().and_then(packed_ids).unwrap_or_default()
+        }
+        (Some(name), Some(folder), Some(b"objects")) => {
+            ObjectId::from_hex(&[folder, name].concat()).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `None`: there are too many, or it is no index.
+fn packed_ids(index: &[u8]) -> Option<Vec<ObjectId>> {
+    let (head, ids) = index.split_at_checked(8 + 256 * 4).filter(|it| it.0.starts_with(b"\xfftOc\0\0\0\x02"))?;
+    let n = usize::try_from(u32::from_be_bytes(*head.last_chunk()?)).ok().filter(|it| *it <= MAX_LISTED)?;
+    Some(ids.get(..n * 20)?.as_chunks().0.iter().map(|it| ObjectId(*it)).collect())
 }
 
 pub struct Objects {

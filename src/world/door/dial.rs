@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    base::network::{Host, HostPort, Refusal},
+    base::network::{Host, HostPort, HostRefusal},
     world::http::{
         Proxies, ProxyHop,
         public::{is_company_network, is_public},
@@ -69,14 +69,14 @@ impl KnownHosts {
 }
 
 /// Connects to a host that a grant names.
-pub(super) async fn connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, Refusal> {
+pub(super) async fn connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, HostRefusal> {
     match timeout(PATIENCE, find_and_connect(target, is_private, known)).await {
         Ok(it) => it,
-        Err(_) => Err(Refusal::Unreachable),
+        Err(_) => Err(HostRefusal::Unreachable),
     }
 }
 
-async fn find_and_connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, Refusal> {
+async fn find_and_connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, HostRefusal> {
     if let Some(it) = known.find::<SocketAddr>(target) {
         return TcpStream::connect(it).await.map_err(unreachable);
     }
@@ -95,29 +95,29 @@ async fn find_and_connect(target: &HostPort, is_private: bool, known: &KnownHost
             return Ok(stream);
         }
     }
-    Err(Refusal::Unreachable)
+    Err(HostRefusal::Unreachable)
 }
 
-fn unreachable(why: io::Error) -> Refusal {
+fn unreachable(why: io::Error) -> HostRefusal {
     tracing::info!("the door did not get through: {why}");
-    Refusal::Unreachable
+    HostRefusal::Unreachable
 }
 
 /// Why a host without a grant is refused: of some addresses nobody is asked.
-pub(super) fn refusal_unasked(target: &HostPort) -> Refusal {
+pub(super) fn refusal_unasked(target: &HostPort) -> HostRefusal {
     match target.host {
-        Host::Address(it) if check_address(it, true).is_err() => Refusal::Forbidden,
-        _ => Refusal::NotGranted,
+        Host::Address(it) if check_address(it, true).is_err() => HostRefusal::Forbidden,
+        _ => HostRefusal::NotGranted,
     }
 }
 
 /// What was looked up is what is connected to: no second lookup can say something else.
-fn check_address(it: IpAddr, is_private: bool) -> Result<(), Refusal> {
+fn check_address(it: IpAddr, is_private: bool) -> Result<(), HostRefusal> {
     match () {
         () if is_public(it) => Ok(()),
-        () if !is_company_network(it) => Err(Refusal::Forbidden),
+        () if !is_company_network(it) => Err(HostRefusal::Forbidden),
         () if is_private => Ok(()),
-        () => Err(Refusal::Private),
+        () => Err(HostRefusal::Private),
     }
 }
 
@@ -144,32 +144,32 @@ async fn connect_through(hop: &ProxyHop, target: &HostPort) -> io::Result<TcpStr
 #[cfg(test)]
 mod tests {
     use super::check_address;
-    use crate::base::network::Refusal;
+    use crate::base::network::HostRefusal;
 
     #[test]
     fn addresses_are_refused_by_where_they_lead() {
         for (address, unasked, asked) in [
             ("8.8.8.8", Ok(()), Ok(())),
-            ("10.1.2.3", Err(Refusal::Private), Ok(())),
-            ("172.16.0.1", Err(Refusal::Private), Ok(())),
-            ("192.168.1.1", Err(Refusal::Private), Ok(())),
-            ("100.64.0.1", Err(Refusal::Private), Ok(())),
-            ("fd12::1", Err(Refusal::Private), Ok(())),
-            ("127.0.0.1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("127.8.8.8", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("0.0.0.0", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("::1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("::", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("::ffff:127.0.0.1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("64:ff9b::7f00:1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("2002:7f00:1::", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("169.254.169.254", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("168.63.129.16", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("100.100.100.200", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("fd00:ec2::254", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("fe80::1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("224.0.0.1", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
-            ("198.18.1.0", Err(Refusal::Forbidden), Err(Refusal::Forbidden)),
+            ("10.1.2.3", Err(HostRefusal::Private), Ok(())),
+            ("172.16.0.1", Err(HostRefusal::Private), Ok(())),
+            ("192.168.1.1", Err(HostRefusal::Private), Ok(())),
+            ("100.64.0.1", Err(HostRefusal::Private), Ok(())),
+            ("fd12::1", Err(HostRefusal::Private), Ok(())),
+            ("127.0.0.1", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("127.8.8.8", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("0.0.0.0", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("::1", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("::", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("::ffff:127.0.0.1", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("64:ff9b::7f00:1", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("2002:7f00:1::", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("169.254.169.254", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("168.63.129.16", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("100.100.100.200", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("fd00:ec2::254", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("fe80::1", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("224.0.0.1", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
+            ("198.18.1.0", Err(HostRefusal::Forbidden), Err(HostRefusal::Forbidden)),
         ] {
             let of = |is_private| check_address(address.parse().unwrap(), is_private);
             assert_eq!((of(false), of(true)), (unasked, asked), "{address}");

@@ -16,7 +16,7 @@ use super::{
     request::{BadRequest, Form, Request, is_request, read_head},
     socks,
 };
-use crate::base::network::{Host, HostPort, Refusal};
+use crate::base::network::{Host, HostPort, HostRefusal};
 
 const READ: usize = 16 << 10;
 /// No first message is longer.
@@ -155,10 +155,10 @@ fn answer(code: u16, why: &str) -> Vec<u8> {
     format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn in_words(target: &HostPort, why: Refusal) -> String {
+fn in_words(target: &HostPort, why: HostRefusal) -> String {
     match why {
-        Refusal::Unreachable => format!("{target} does not answer"),
-        Refusal::Private => format!("{target} is on a private network, which was not allowed"),
+        HostRefusal::Unreachable => format!("{target} does not answer"),
+        HostRefusal::Private => format!("{target} is on a private network, which was not allowed"),
         _ => format!("{target} was not allowed"),
     }
 }

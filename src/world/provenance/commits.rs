@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContentHash, ContentReader, PathBytes, Step};
+use super::{ContentHash, ContentReader, PathBytes};
 use crate::{
     base::path::AbsPath,
     world::disk::{
         git_commits::{CommitSearch, GitCheckout, read_commit},
-        git_objects::{ObjectId, ObjectKind, hash, ids_of_index},
+        git_objects::{ObjectId, ObjectKind, hash},
     },
 };
 
@@ -21,9 +21,6 @@ const MAX_TIPS: usize = 1_000;
 const MAX_NEW: usize = 200;
 /// What git notes of a commit that somebody wrote there and then, in its log of `HEAD`.
 const WRITTEN: [&str; 4] = ["commit:", "commit (initial):", "commit (amend):", "commit (merge):"];
-
-/// Objects of a pack that are looked at.
-const MAX_PACKED: usize = 2_000;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Commits {
@@ -73,21 +70,6 @@ impl Commits {
             }
         }
         res
-    }
-}
-
-/// The objects that a step brought into a repository.
-pub fn stored(step: &Step, contents: ContentReader) -> Vec<ObjectId> {
-    let Some(new) = step.new.hash().filter(|it| step.old.hash() != Some(*it)) else { return Vec::new() };
-    let mut parts = step.path.rsplit(|it| *it == b'/');
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), Some(b"pack"), Some(b"objects")) if name.ends_with(b".idx") => {
-            contents(&new).map(|it| ids_of_index(&it, MAX_PACKED)).unwrap_or_default()
-        }
-        (Some(name), Some(folder), Some(b"objects")) => {
-            ObjectId::from_hex(&[folder, name].concat()).into_iter().collect()
-        }
-        _ => Vec::new(),
     }
 }
 

@@ -10,13 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentCall, ChangeAuthor, ContentHash, ContentReader, PathBytes, State, Step,
-    commits::{self, Commits},
+    commits::{Commits, blob},
     filter::HashFilter,
     lines::{self, LineSet},
 };
 use crate::{
     base::path::AbsPath,
-    world::disk::{dirfd, disk_mark::DiskMark, git_objects::ObjectId},
+    world::disk::{
+        dirfd,
+        disk_mark::DiskMark,
+        git_objects::{ObjectId, brought_by},
+    },
 };
 
 /// More files of one call are entries by folder.
@@ -209,17 +213,15 @@ impl Ledger {
     /// What an agent put into a repository is its own wherever it comes out: by a merge, a checkout, a stash. What was in
     /// the files before, and is another's, is not.
     fn remember_stored(&mut self, steps: &[Step], contents: ContentReader) {
-        let stored: Vec<ObjectId> = steps.iter().flat_map(|it| commits::stored(it, contents)).collect();
+        let new =
+            steps.iter().filter_map(|it| Some((it, it.new.hash()?))).filter(|(it, new)| it.old.hash() != Some(*new));
+        let stored: Vec<ObjectId> = new.flat_map(|(it, new)| brought_by(it.path, || contents(&new))).collect();
         if stored.is_empty() {
             return;
         }
-        let of_others = |it: &Step| {
-            let hash = it.old.hash()?;
-            let is_left = self.entries.get(it.path).is_some_and(|it| it.hash() == Some(hash));
-            if is_left { None } else { commits::blob(&hash, contents) }
-        };
-        let of_others: BTreeSet<ObjectId> =
-            steps.iter().filter(|it| is_obeyed(it.path)).filter_map(of_others).collect();
+        let is_left = |it: &&Step| self.entries.get(it.path).is_some_and(|entry| entry.hash() == it.old.hash());
+        let of_others = steps.iter().filter(|it| is_obeyed(it.path) && !is_left(it));
+        let of_others: BTreeSet<ObjectId> = of_others.filter_map(|it| blob(&it.old.hash()?, contents)).collect();
         stored.iter().filter(|it| !of_others.contains(it)).for_each(|it| self.past.insert(&it.as_key()));
     }
 
@@ -311,7 +313,7 @@ impl Ledger {
         };
         let before = || self.past.has(&hash).then(|| left(0));
         let stored = || {
-            let id = Some(hash).filter(|_| !self.past.is_empty()).and_then(|it| commits::blob(&it, contents))?;
+            let id = Some(hash).filter(|_| !self.past.is_empty()).and_then(|it| blob(&it, contents))?;
             self.past.has(&id.as_key()).then(|| left(self.commits.last))
         };
         let known = same.or_else(|| gone.iter().find_map(moved)).or_else(before).or_else(stored);
