@@ -161,7 +161,10 @@ fn beside_a_process_with_the_network_no_command_sees_secrets() {
             it.namespaces = namespaces;
             it.write("ws/.env", "A=b");
             it.write("ws/stay.sh", "setsid tail -f /dev/null > /dev/null 2>&1 &");
-            it.write("ws/far.sh", "echo 'curl: (6) Could not resolve host: far.example.com' >&2; exit 6");
+            it.write(
+                "ws/far.sh",
+                "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 9), 1)' 2>/dev/null; exit 6",
+            );
             work_in_auto(it);
         });
         let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
