@@ -35,7 +35,10 @@ fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
     });
     let mut sandbox = Sandbox::new();
     sandbox.namespaces = namespaces;
+    // The one is seen and not written, the other is not even seen.
     sandbox.write("home/there/kept", "");
+    sandbox.write("home/hidden/kept", "");
+    sandbox.write("home/.castor/settings.json", r#"{"security":{"sandbox":{"readable":["~/there"]}}}"#);
     sandbox.write("ws/cache.py", CACHES);
     sandbox.write("ws/fetch.py", FETCHES);
     sandbox.write("ws/log", "cp: cannot create '/opt/x': Read-only file system\ncould not resolve host: x\n");
@@ -77,6 +80,7 @@ fn each(mut check: impl FnMut(Namespaces)) {
 #[test]
 fn questions_come_from_what_was_refused() {
     let write = "The sandbox blocked writing below ~/there. Run the whole command again with write access there?";
+    let hidden = &write.replace("there. ", "hidden. ");
     let network = "The sandbox blocked network access. Run the whole command again with network?";
     for (line, want) in [
         ("touch ~/there/x 2>/dev/null | cat", Some(write)),
@@ -86,6 +90,9 @@ fn questions_come_from_what_was_refused() {
         ("mv log ~/there/log 2>/dev/null | cat", Some(write)),
         ("ln -s log ~/there/link 2>/dev/null | cat", Some(write)),
         ("bash -c 'echo x > ~/there/new' 2>/dev/null | cat", Some(write)),
+        ("touch ~/hidden/x 2>/dev/null | cat", Some(hidden.as_str())),
+        ("mkdir -p ~/hidden/x/y 2>/dev/null; true", Some(hidden.as_str())),
+        ("touch ~/nowhere/x 2>/dev/null | cat", None),
         ("python3 fetch.py | tail -1", Some(network)),
         ("x=$(python3 fetch.py); echo got $x", Some(network)),
         // It met the refusal and went on; a shell above it did not.

@@ -42,7 +42,8 @@ impl Attempt {
             let is_named = || folder.canonicalize().is_ok_and(|it| closed.contains(&it));
             is_read_only(folder) || !closed.is_empty() && is_named()
         };
-        let keeps_name = |path: &Path| path.parent().is_some_and(is_closed);
+        // What is hidden looks absent, and castor knows whether it is.
+        let keeps_name = |path: &Path| path.ancestors().skip(1).find(|it| is_there(it)).is_some_and(is_closed);
         let stays = |path: &Path| is_there(path) && (keeps_name(path) || !path.is_symlink() && is_read_only(path));
         let opened = |path: PathBuf, flags: i32| match access(&path, AccessFlags::W_OK) {
             Err(Errno::ENOENT) => (flags & libc::O_CREAT != 0 && keeps_name(&path)).then_some(path),
@@ -132,13 +133,10 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Without links on the way to it.
+/// Without links on the way to it, as far as that is there.
 fn real_path(path: &Path) -> Option<AbsPath> {
-    let folder = path.parent()?.canonicalize().ok()?;
-    match path.file_name() {
-        Some(name) => AbsPath::new(folder.join(name)),
-        None => AbsPath::new(path.canonicalize().ok()?),
-    }
+    let there = path.ancestors().skip(1).find(|it| is_there(it))?;
+    AbsPath::new(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?))
 }
 
 #[cfg(test)]

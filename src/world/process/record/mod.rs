@@ -20,7 +20,7 @@ use std::{
     os::unix::fs::FileExt,
 };
 
-use crate::base::sandbox::Refusal;
+use crate::base::sandbox::{Refusal, Refused};
 
 #[cfg(target_os = "linux")]
 pub(super) use self::{
@@ -59,6 +59,11 @@ impl SandboxRecord {
         let size = usize::try_from(self.0.metadata().ok()?.len()).ok()?;
         let mut text = vec![0; size];
         self.0.read_exact_at(&mut text, 0).ok()?;
-        serde_json::from_slice(&text).ok()
+        let mut all: Vec<Refusal> = serde_json::from_slice(&text).ok()?;
+        // Where no folder is, nobody makes anything.
+        all.retain(
+            |it| !matches!(&it.what, Refused::Write(it) if !it.parent().is_some_and(|it| it.as_path().is_dir())),
+        );
+        Some(all)
     }
 }

@@ -49,7 +49,7 @@ fn names_that_come_or_go_where_they_may_not_are_refused() {
         (libc::SYS_openat, &[here, P, write], &["closed/new"], None),
         (libc::SYS_openat, &[here, P, read], &["closed/old"], None),
         (libc::SYS_openat, &[here, P, make], &["open/new"], None),
-        (libc::SYS_openat, &[here, P, make], &["closed/none/new"], None),
+        (libc::SYS_openat, &[here, P, make], &["closed/none/new"], Some("none/new")),
         (libc::SYS_mkdirat, &[here, P], &["closed/new"], Some("new")),
         (libc::SYS_mkdirat, &[here, P], &["closed/old"], None),
         (libc::SYS_unlinkat, &[here, P, 0], &["closed/old"], Some("old")),
