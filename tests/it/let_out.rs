@@ -139,7 +139,7 @@ fn what_a_diff_cannot_show_is_not_asked_about() {
 fn no_mode_and_no_grant_answers_the_question() {
     for mode in ["yolo", "default"] {
         let mut sandbox = with_hook();
-        sandbox.args = vec!["--approval-mode".into(), mode.into()];
+        sandbox.args = ["acp", "--approval-mode", mode].map(Into::into).to_vec();
         let _model = with_model(&mut sandbox, stages());
         let (mut client, session) = open(&sandbox, &json!({}));
         let answer = if mode == "yolo" { "reject_once" } else { "allow_session" };
@@ -366,7 +366,8 @@ fn what_a_server_lacks_is_told_once_with_the_key() {
         let lines = said.lines().filter(|it| it.contains("writable"));
         let calls: std::collections::BTreeSet<&str> =
             lines.map(|it| it.split("toolCallId\":\"").nth(1).map_or("", |it| it.split('"').next().unwrap())).collect();
-        assert!(calls.len() <= 2, "{how}: {said}");
+        // Why a server is gone is the reason of each call from then on.
+        assert!(calls.len() <= 2 || how == "exit", "{how}: {said}");
         assert_eq!(sandbox.home().join("data/x").exists(), has_key);
     }
 }

@@ -201,7 +201,7 @@ fn edits(sandbox: &mut Sandbox, answer: &str, between: impl Fn(&Sandbox)) -> usi
         [write("a.txt", "one\n"), write("a.txt", "one\ntwo\n"), write("b.txt", "three\n"), "text \"Done.\"".into()];
     let lines: Vec<String> = answers.iter().map(|it| model::response(it).unwrap().to_string() + "\n").collect();
     let script = sandbox.write("script.jsonl", &lines.concat());
-    sandbox.args = vec!["--fake-responses".into(), script.into()];
+    sandbox.args = vec!["acp".into(), "--fake-responses".into(), script.into()];
     let mut client = Client::start(sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();

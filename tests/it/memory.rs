@@ -262,10 +262,10 @@ fn answered(client: &mut Client, session: &str, choice: &str) -> (Vec<String>, S
         let it = client.next().unwrap().expect("more was to come");
         let result = match it["method"].as_str() {
             Some("session/request_permission") => {
-                let content = it["params"]["toolCall"]["content"].as_array().unwrap();
+                let content = it["params"]["toolCall"]["content"].as_array().cloned().unwrap_or_default();
                 let shown = content.iter().filter(|it| it["type"] == "diff");
                 diffs.extend(shown.map(|it| format!("{} {}", it["path"].as_str().unwrap(), it["newText"])));
-                words = content[0]["content"]["text"].as_str().unwrap().to_owned();
+                words = content.first().and_then(|it| it["content"]["text"].as_str()).unwrap_or_default().to_owned();
                 json!({ "outcome": { "outcome": "selected", "optionId": choice } })
             }
             Some("elicitation/create") => {
@@ -297,7 +297,7 @@ fn a_trust_question_shows_the_instructions_that_an_agent_wrote() {
         client.end().unwrap();
 
         sandbox.env.retain(|it| it.0 != "CASTOR_TRUST_WORKSPACE");
-        sandbox.args.clear();
+        sandbox.args = vec!["acp".into()];
         let mut client = Client::start(&sandbox);
         client.initialize(&if has_forms { json!({ "elicitation": { "form": {} } }) } else { json!({}) }).unwrap();
         let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -347,7 +347,7 @@ fn commands_that_an_agent_wrote_do_not_count() {
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
-    prompt(&mut client, &session, "one");
+    answered(&mut client, &session, "allow_once");
     client.end().unwrap();
     assert!(sandbox.workspace().join(".castor/skills/evil/SKILL.md").exists(), "the agent wrote them");
 

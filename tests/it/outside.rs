@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox, WATCHDOG},
     model_server::{ModelServer, calls, says},
+    remote_server::{Answer, Remote, http},
 };
 
 /// Programs of the user's, by the file that each of them runs: a line for a shell in the workspace. `PROJECT` is the folder.
@@ -202,15 +203,18 @@ fn servers_of_every_kind_run_inside_in_yolo() {
 #[test]
 fn commands_for_keys_of_every_kind_run_inside() {
     let mut sandbox = bed("yolo", &json!({}));
+    // Who is told no looks for its key.
+    let remote = Remote::start(false, |_, _| Answer::Raw(http("401 Unauthorized", "text/plain", "no")));
+    let card = format!("agent_card_url: http://127.0.0.1:{}\n", remote.port);
     for (n, (kind, _)) in KINDS.iter().enumerate() {
         let key = json!(format!("!{}", line(&sandbox, kind)));
-        let keys = format!("name: a{n}\ndescription: d\nagent_card_url: http://127.0.0.1:1\n");
+        let keys = format!("name: a{n}\ndescription: d\n{card}");
         let file = format!("---\nkind: remote\n{keys}auth: {{type: apiKey, key: {key}}}\n---\n");
         sandbox.write(format!("home/.castor/agents/a{n}.md"), &file);
     }
-    let away = "---\nkind: remote\nname: far\ndescription: d\nagent_card_url: http://127.0.0.1:1\n\
-                auth: {type: apiKey, key: \"!pwd >$HOME/where; echo key-of-mine\"}\n---\n";
-    sandbox.write("home/.castor/agents/far.md", away);
+    let key = "auth: {type: apiKey, key: \"!pwd >$HOME/where; echo key-of-mine\"}";
+    let away = format!("---\nkind: remote\nname: far\ndescription: d\n{card}{key}\n---\n");
+    sandbox.write("home/.castor/agents/far.md", &away);
     let names = (0..KINDS.len()).map(|n| format!("a{n}")).chain(["far".to_owned()]);
     let asked = names.map(|it| calls("invoke_agent", &json!({"agent_name": it, "prompt": "go"})));
     let answers = attack().into_iter().take(1).chain(asked).chain([says("Done.")]).collect();

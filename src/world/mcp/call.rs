@@ -170,7 +170,8 @@ impl Connection {
         // Behind castor's own words, which name the tool in quotes.
         let failure = res.error.as_ref().and_then(|it| it.message.split_once(": ")).map_or("", |it| it.1);
         let lack = lack_in_words(&confined, &format!("{}\n{failure}", found.take_log()));
-        found.add_text(lack.filter(|_| found.note_lack()).map(|it| format!("{it}.")));
+        found
+            .add_text(lack.filter(|it| !failure.contains(it.as_str()) && found.note_lack()).map(|it| format!("{it}.")));
         let look = move |before: Arc<Quarantine>| {
             found.take().into_iter().chain(before.findings().in_words("this call")).collect()
         };
