@@ -263,8 +263,8 @@ fn pages() {
 #[test]
 fn questions_of_servers() {
     let odd: Vec<&str> = HIDDEN.iter().copied().chain([FLOOD]).collect();
-    // A turn has no more requests than some sixty.
-    odd.chunks(33).for_each(ask_of_server);
+    // Behind thirty requests of a turn a model is asked whether it leads anywhere.
+    odd.chunks(24).for_each(ask_of_server);
 }
 
 fn ask_of_server(odd: &[&str]) {
@@ -286,11 +286,8 @@ fn ask_of_server(odd: &[&str]) {
     let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
     let prompt = json!([{ "type": "text", "text": "go" }]);
     client.request_as(json!("p"), "session/prompt", json!({ "sessionId": session, "prompt": prompt }));
-    let (mut n_asked, mut refused) = (0, String::new());
+    let mut n_asked = 0;
     while let Some(it) = client.next().unwrap().filter(|it| it["id"] != "p") {
-        if it["params"]["update"]["status"] == "failed" {
-            refused += &format!("{it}\n");
-        }
         if it["method"] != "elicitation/create" {
             continue;
         }
@@ -305,7 +302,7 @@ fn ask_of_server(odd: &[&str]) {
         n_asked += 1;
         client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": { "action": "decline" } }));
     }
-    assert_eq!(n_asked, odd.len(), "{refused}");
+    assert_eq!(n_asked, odd.len());
     client.end().unwrap();
 }
 

@@ -30,7 +30,7 @@ impl ProgramLine<'_> {
     /// The roots that it names, as they are now: by its program, wherever links lead, by a word or by a variable.
     pub fn named_roots(&self, roots: &[AbsPath]) -> BTreeSet<AbsPath> {
         let mut res = BTreeSet::new();
-        res.extend(self.program_place(roots).and_then(|it| root_of(&it, roots)));
+        res.extend(self.program_place(&self.expand(self.program), roots).and_then(|it| root_of(&it, roots)));
         let bases = self.bases();
         for word in self.args.iter().chain(self.own_env.iter().map(|it| &it.1)).map(String::as_str) {
             // What a shell would put there cannot be known.
@@ -40,25 +40,23 @@ impl ProgramLine<'_> {
             let whole = self.expand(word);
             res.extend(roots.iter().filter(|it| whole.contains(&it.to_string())).cloned());
             for piece in whole.split(is_between).chain([whole.as_str()]).filter(|it| !it.is_empty()) {
+                // A shell, or a program such as `env`, looks for it as for a program.
+                let by_path = Some(piece).filter(|it| !it.contains('/')).and_then(|it| self.program_place(it, roots));
+                res.extend(by_path.and_then(|it| root_of(&it, roots)));
                 res.extend(places(piece, self.folder, &bases).iter().filter_map(|it| root_of(it, roots)));
             }
         }
         res
     }
 
-    /// Where the program lies; by `PATH` also what would be found in a root first.
-    fn program_place(&self, roots: &[AbsPath]) -> Option<AbsPath> {
-        let program = self.expand(self.program);
+    /// Where a program lies. Away from a root its folders are not on the path, and links on the path still lead there.
+    fn program_place(&self, program: &str, roots: &[AbsPath]) -> Option<AbsPath> {
         if program.contains('/') {
             return Some(self.folder.join(program));
         }
-        let all = self.value("PATH").unwrap_or_default().split(':').map(|it| self.folder.join(it).join(&program));
-        let is_there = |it: &AbsPath| disk::metadata(it).is_ok_and(|it| !it.is_dir);
-        let mut found = all.filter(is_there);
-        let first = found.next()?;
-        // Away from a root its folders are not on the path.
-        let outside = |it: &AbsPath| root_of(it, roots).is_none();
-        Some(if outside(&first) { first } else { found.find(outside).unwrap_or(first) })
+        let folders = || self.value("PATH").unwrap_or_default().split(':');
+        let place = |folder: &str| Some(self.folder.join(folder).join(program)).filter(is_program);
+        folders().filter(|it| is_away(it, roots)).find_map(place).or_else(|| folders().find_map(place))
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -107,7 +105,6 @@ impl ProgramLine<'_> {
 
     /// The variables for a start away from all roots: none that names one, and no such folder on the path.
     pub fn env_away(&self, roots: &[AbsPath]) -> Vec<(String, String)> {
-        let is_away = |entry: &str| AbsPath::new(entry).is_some_and(|it| root_of(&it, roots).is_none());
         let names_root = |value: &str| {
             roots.iter().any(|it| value.contains(&it.to_string()))
                 || value.split([':', ' ', '=']).filter_map(AbsPath::new).any(|it| root_of(&it, roots).is_some())
@@ -115,7 +112,7 @@ impl ProgramLine<'_> {
         let kept = self.env.iter().filter(|(name, value)| name == "PATH" || !names_root(value));
         let kept = kept.filter(|(name, _)| !PLACES.contains(&name.as_str()));
         kept.map(|(name, value)| match name.as_str() {
-            "PATH" => (name.clone(), value.split(':').filter(|it| is_away(it)).collect::<Vec<_>>().join(":")),
+            "PATH" => (name.clone(), value.split(':').filter(|it| is_away(it, roots)).collect::<Vec<_>>().join(":")),
             _ => (name.clone(), value.clone()),
         })
         .collect()
@@ -137,6 +134,15 @@ pub fn make_away(cwd: &AbsPath) {
         // Without it nothing starts, which is said then.
         _ = disk::create_private_dir(cwd);
     }
+}
+
+fn is_program(it: &AbsPath) -> bool {
+    disk::metadata(it).is_ok_and(|it| !it.is_dir)
+}
+
+/// Whether a folder on the path stays there for a start away from all roots.
+fn is_away(entry: &str, roots: &[AbsPath]) -> bool {
+    AbsPath::new(entry).is_some_and(|it| root_of(&it, roots).is_none())
 }
 
 fn is_between(it: char) -> bool {
@@ -184,6 +190,9 @@ mod tests {
         }
         symlink(top.join("ws/sub/x").as_path(), top.join("home/bin/linked").as_path()).unwrap();
         symlink(top.join("ws").as_path(), top.join("home/proj").as_path()).unwrap();
+        // Another of that name further on does not help.
+        symlink(top.join("ws/sub/x").as_path(), top.join("home/bin/both").as_path()).unwrap();
+        fs::write(top.join("sys/both").as_path(), "").unwrap();
         let (ws, at) = (top.join("ws"), |it: &str| top.join(it).to_string());
         let path = [at("ws/node_modules/.bin"), at("home/bin"), at("sys")].join(":");
         let env = [("PATH", path), ("HOME", at("home")), ("PWD", at("ws")), ("LANG", "C".to_owned())];
@@ -211,6 +220,10 @@ mod tests {
             "linked",
             "tool",
             "TOP/home/proj/sub/x",
+            "sh -c linked",
+            "sh -c true;linked_x",
+            "env linked",
+            "both",
             "sh -c cd_sub_&&_./x",
             "sh -c cd_TOP/ws;_./new",
             "sh -c cd_~;_proj/x",
@@ -219,8 +232,14 @@ mod tests {
         ] {
             check(line, &[], true);
         }
-        for line in ["npx -y some-server", "python3 -m http.server", "npx", "python3 TOP/other/srv.py", "sh -c echo_a"]
-        {
+        for line in [
+            "npx -y some-server",
+            "python3 -m http.server",
+            "npx",
+            "python3 TOP/other/srv.py",
+            "sh -c echo_a",
+            "sh -c npx_>$HOME/x;_npx_a",
+        ] {
             check(line, &[], false);
         }
         check("npx some-server", &[("NODE_OPTIONS", "--require TOP/ws/x.js")], true);
