@@ -19,6 +19,7 @@ mod context;
 mod contract;
 mod conversation;
 #[cfg(target_os = "linux")]
+mod day;
 mod disk_full;
 mod doctor;
 mod door;
@@ -75,6 +76,7 @@ mod peers;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prepared;
+mod prepared_tools;
 mod providers;
 mod questions;
 #[cfg(target_os = "linux")]

@@ -94,7 +94,7 @@ fn control(sandbox: &Sandbox) {
 }
 
 /// Runs a prompt to its end; what it asked, and what it showed as thoughts.
-fn prompt(client: &mut Client, session: &str, text: &str) -> (Vec<String>, Vec<String>) {
+pub fn prompt(client: &mut Client, session: &str, text: &str) -> (Vec<String>, Vec<String>) {
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     client.request_as(json!("p"), "session/prompt", params);
     let (mut asked, mut thoughts) = (Vec::new(), Vec::new());
