@@ -252,6 +252,14 @@ pub struct TargetPath {
     pub held: bool,
 }
 
+impl TargetPath {
+    /// One in a root, by no link.
+    pub fn in_root(path: AbsPath, access: Access) -> Self {
+        let (real, line, no) = (path.clone(), None, false);
+        Self { path, real, access, line, in_roots: true, temporary: no, hidden: no, named: no, held: no }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {

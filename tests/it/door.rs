@@ -4,6 +4,10 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{self, UnixListener},
+    },
     process::{Command, Stdio},
     sync::{Arc, Mutex},
     thread,
@@ -159,7 +163,7 @@ way("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO
 way("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3))
 way("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))
 way("bluetooth", lambda: socket.socket(31, socket.SOCK_STREAM, 3))
-way("abstract", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+way("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\0castor-door-test") is None)
 def pair():
     one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); one.connect("/run/docker.sock"); return True
 way("pair", pair)
@@ -209,6 +213,8 @@ fn no_way_leads_round_the_door() {
     sandbox.write("ws/hostile.py", HOSTILE);
     sandbox.write("home/.castor/settings.json", &open(&["a.test:80", "closed.test:80", "127.0.0.1:*"]).to_string());
     sandbox.env.push(server.known_as(&["a.test:80", "b.test:80", "closed.test:80"]));
+    let name = net::SocketAddr::from_abstract_name("castor-door-test").unwrap();
+    let _listens = UnixListener::bind_addr(&name).unwrap();
     let port = server.at.port().to_string();
     sandbox.args = ["exec", "--", "python3", "hostile.py", &port, &outside].map(Into::into).to_vec();
     let out = sandbox.command().stdin(Stdio::null()).output().unwrap();

@@ -74,8 +74,9 @@ async fn looking_command_writes_only_temporary_files() {
         echo x > $it && echo \"<<$it>>\"; done 2>/dev/null; mkdir .vscode; ls -A; echo \"locks $GIT_OPTIONAL_LOCKS\"";
     let (told, _) = ground.run(&ground.confined().into_read_only(), line).await;
     let wrote: Vec<&str> = told.lines().filter(|it| it.starts_with("<<")).collect();
-    let tmp = format!("<<{}/a>>", ground.top.join("castor/session/tmp"));
-    assert_eq!(wrote, [tmp.as_str(), "<</dev/null>>"], "{told}");
+    assert_eq!(wrote, ["<</tmp/castor-look>>", "<</tmp/a>>", "<</dev/null>>"], "{told}");
+    assert!(ground.top.join("castor/session/tmp/castor-look").as_path().exists(), "it is the session's own");
+    assert!(!std::path::Path::new("/tmp/castor-look").exists());
     assert!(told.contains("src") && told.contains("locks 0"), "{told}");
     // Nothing was prepared for it, either.
     assert!(!ground.top.join("castor/stand-ins").as_path().exists());

@@ -210,17 +210,7 @@ pub fn generated(word: &str) -> Option<Result<(), Failure>> {
 pub fn resolved(word: &str) -> Option<Result<Targets, ToolError>> {
     let target = |in_roots, access| {
         let at = if in_roots { path("/usr/a") } else { path("/a") };
-        TargetPath {
-            path: at.clone(),
-            real: at,
-            access,
-            line: Some(3),
-            in_roots,
-            temporary: false,
-            hidden: false,
-            named: false,
-            held: false,
-        }
+        TargetPath { line: Some(3), in_roots, ..TargetPath::in_root(at, access) }
     };
     let targets = |paths| Targets { title: "title".to_owned(), paths, ..Targets::default() };
     Some(match word {

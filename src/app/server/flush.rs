@@ -310,14 +310,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
                 state.tasks.save_policy(folder, lasting);
             }
         }
-        Effect::UpdateGrant { grant, holds } => {
-            if let Some(folder) = state.sessions.get(id).map(folder_of) {
-                if grant == Grant::Auto && holds {
-                    trust::trust_plain_folder(state, &folder);
-                }
-                state.tasks.save_sandbox_grant(folder, grant, holds);
-            }
-        }
+        Effect::UpdateGrant { grant, holds } => update_grant(state, id, grant, holds),
         Effect::WriteScratch { file, text } => state.tasks.stash(file, text),
         Effect::ManageServer(order) => server_orders::begin(state, id, effect_id, *order),
         Effect::RenewCredential(order) => renewals::renew(state, id, effect_id, &order),
@@ -397,6 +390,14 @@ fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &
         Some(answer) => state.step(id, Input::Answered { question: question.id, answer }),
         None => children::note_waiting(state, id, lines),
     }
+}
+
+fn update_grant(state: &mut State, id: &SessionId, grant: Grant, holds: bool) {
+    let Some(folder) = state.sessions.get(id).map(folder_of) else { return };
+    if grant == Grant::Auto && holds {
+        trust::trust_plain_folder(state, &folder);
+    }
+    state.tasks.save_sandbox_grant(folder, grant, holds);
 }
 
 /// A session found out about a model: the others that reach it there know, too.

@@ -183,17 +183,7 @@ mod tests {
 
     fn ask(rules: &RuleSet, tool: &str, kind: ToolKind, args: &Value, mode: Mode) -> Decision {
         let path = AbsPath::new("/w/a").unwrap();
-        let target = TargetPath {
-            real: path.clone(),
-            path,
-            access: Access::Write,
-            line: None,
-            in_roots: true,
-            temporary: false,
-            hidden: false,
-            named: false,
-            held: false,
-        };
+        let target = TargetPath::in_root(path, Access::Write);
         let targets = Targets { paths: vec![target], ..Targets::default() };
         let query = Query { mode, ..Query::new(tool, kind, args, &targets) };
         policy::explain(rules, &query).verdict.decision

@@ -388,17 +388,8 @@ impl World {
             return Err(ToolError::new("invalid_tool_params", "bad"));
         }
         let path = AbsPath::new("/w/file").unwrap();
-        let target = TargetPath {
-            path: path.clone(),
-            real: path,
-            access: Access::Write,
-            line: None,
-            in_roots: self.dice(3) > 0,
-            temporary: self.dice(5) == 0,
-            hidden: self.dice(5) == 0,
-            named: false,
-            held: false,
-        };
+        let (in_roots, temporary, hidden) = (self.dice(3) > 0, self.dice(5) == 0, self.dice(5) == 0);
+        let target = TargetPath { in_roots, temporary, hidden, ..TargetPath::in_root(path, Access::Write) };
         Ok(Targets { title: "title".to_owned(), paths: vec![target], ..Targets::default() })
     }
 

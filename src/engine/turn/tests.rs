@@ -223,18 +223,7 @@ fn input(line: &str) -> Input {
             let place = |it: &Value| {
                 let path = AbsPath::new(it.as_str()?)?;
                 let in_roots = path.as_path().starts_with("/w");
-                let (line, named, held) = (None, false, false);
-                Some(TargetPath {
-                    real: path.clone(),
-                    path,
-                    access: Access::Read,
-                    line,
-                    in_roots,
-                    temporary: false,
-                    hidden: false,
-                    named,
-                    held,
-                })
+                Some(TargetPath { in_roots, ..TargetPath::in_root(path, Access::Read) })
             };
             let paths = json().get("paths").and_then(Value::as_array).map(|it| it.iter().filter_map(place).collect());
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);

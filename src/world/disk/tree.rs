@@ -36,11 +36,12 @@ pub enum TreeKind {
     Link { to: String },
 }
 
-/// The room that a tree takes on the disk, in bytes, links not followed. Of a tree with more entries than `max`, that of as
-/// many.
+/// The size of all files of a tree in bytes, without their holes, links not followed. Of a tree with more entries than
+/// `max`, that of as many.
 pub fn tree_size(root: &AbsPath, max: usize) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    entries_below(root, max).filter_map(|it| it.metadata().ok()).map(|it| 512 * it.blocks()).sum()
+    let files = entries_below(root, max).filter_map(|it| it.metadata().ok()).filter(|it| !it.is_dir());
+    files.map(|it| it.len().min(512 * it.blocks())).sum()
 }
 
 /// Whether there is anything but folders among the first `max` entries of a tree.

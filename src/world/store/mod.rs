@@ -489,4 +489,6 @@ mod tests_endings;
 #[cfg(test)]
 mod tests_list;
 #[cfg(test)]
+mod tests_temporary;
+#[cfg(test)]
 mod tests_versions;

@@ -288,37 +288,6 @@ fn deleting_takes_everything_of_one_session() {
     assert_eq!(names(bed.home.join("tmp").as_path().to_owned()), ["a-b"]);
 }
 
-#[test]
-fn temporary_files_go_a_week_after_their_session_was_closed() {
-    const WEEK_S: u64 = 7 * 24 * 3600;
-    let bed = bed();
-    let make = |id: &str, log_s: u64, tmp_s: u64| {
-        let id = SessionId::from(id);
-        bed.store.create(&id).unwrap().append(&[created(&id, "/w")]).unwrap();
-        let tmp = bed.store.tmp_dir(&id);
-        fs::create_dir_all(&tmp).unwrap();
-        fs::write(tmp.join("x"), "x").unwrap();
-        fs::write(bed.store.scratch_dir(&id).join("out.txt"), "x").unwrap();
-        set_time(tmp.as_path(), tmp_s);
-        set_time(&bed.file(&id), log_s);
-        tmp
-    };
-    let old = make("old", 100, 50);
-    let worked = make("worked", 102, 50);
-    let written = make("written", 50, 102);
-    let open = make("open", 100, 50);
-    let log = bed.store.open(&SessionId::from("open")).unwrap().1;
-    set_time(&bed.file(&SessionId::from("open")), 100);
-    let sweep = |s: u64| bed.store.sweep_temporary(1_000 * s);
-    assert_eq!(sweep(WEEK_S + 100), 0);
-    assert_eq!(sweep(WEEK_S + 101), 1);
-    let left = |it: &AbsPath| it.as_path().exists();
-    assert!(!left(&old) && left(&worked) && left(&written) && left(&open));
-    assert!(left(&bed.store.scratch_dir(&SessionId::from("old")).join("out.txt")), "what the log names stays");
-    drop(log);
-    assert_eq!(sweep(WEEK_S + 103), 3);
-}
-
 /// Seconds since the epoch, for files and folders.
 fn set_time(path: &std::path::Path, s: u64) {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(s);

@@ -67,17 +67,7 @@ fn guess(args: &Value, kind: ToolKind, cwd: &AbsPath, roots: &[AbsPath]) -> Targ
         let path = cwd.join(it);
         let real = disk::real_path(&path).unwrap_or_else(|_| path.clone());
         let in_roots = roots.iter().any(|it| real.is_within(it));
-        TargetPath {
-            path,
-            real,
-            access,
-            line: None,
-            in_roots,
-            temporary: false,
-            hidden: false,
-            named: false,
-            held: false,
-        }
+        TargetPath { real, in_roots, ..TargetPath::in_root(path, access) }
     });
     let command = args.get("command").and_then(Value::as_str).filter(|_| kind == ToolKind::Execute);
     Targets { paths: paths.collect(), command: command.map(str::to_owned), ..Targets::default() }

@@ -51,6 +51,11 @@ pub struct EffectTask {
 }
 
 impl EffectTask {
+    /// The same with what the user allowed.
+    pub fn with_grant(self, sandbox_grant: SandboxGrant) -> Self {
+        Self { sandbox_grant, ..self }
+    }
+
     pub async fn send_answer(&self, input: Input) {
         _ = self.answers.send(self.event(redact_output::redact_input(&self.resources, input).await)).await;
     }

@@ -89,9 +89,7 @@ impl Threads {
         match effect {
             Effect::Generate { purpose, request } => self.start_generate(task, purpose, request),
             Effect::AskServer(query) => self.leaves.spawn(ask_server(task, *query)),
-            Effect::Resolve { call, sandbox_grant } => {
-                self.resolve_call(EffectTask { sandbox_grant: *sandbox_grant, ..task }, call);
-            }
+            Effect::Resolve { call, sandbox_grant } => self.resolve_call(task.with_grant(*sandbox_grant), call),
             Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
             Effect::CheckByClient(it) => self.leaves.spawn(client_checks::check(task, *it)),
             Effect::Preview { call, places, seen } => {
@@ -100,7 +98,7 @@ impl Threads {
             Effect::Run { call, places, base, seen, sandbox_grant, hold, host, .. } => {
                 let span = call_span(&task, &call, output.is_some());
                 let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output, host };
-                self.leaves.spawn(run(EffectTask { sandbox_grant: *sandbox_grant, ..task }, call, log, span));
+                self.leaves.spawn(run(task.with_grant(*sandbox_grant), call, log, span));
             }
             Effect::OpenCheckpoints => self.queues.look(task),
             Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(task, id, scope)),

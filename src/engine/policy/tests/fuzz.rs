@@ -243,17 +243,9 @@ impl AnyCall {
         let paths = ["/w/a", "/etc/x", "/w/.git/config", "/"].iter().take(dice.roll(4)).map(|it| {
             let path = AbsPath::new(it).unwrap();
             let access = if dice.roll(2) == 0 { Access::Read } else { Access::Write };
-            TargetPath {
-                in_roots: it.starts_with("/w"),
-                temporary: it.starts_with("/w/tmp"),
-                hidden: it.starts_with("/h"),
-                real: path.clone(),
-                path,
-                access,
-                line: None,
-                named: false,
-                held: false,
-            }
+            let (in_roots, temporary) = (it.starts_with("/w"), it.starts_with("/w/tmp"));
+            let hidden = it.starts_with("/h");
+            TargetPath { in_roots, temporary, hidden, ..TargetPath::in_root(path, access) }
         });
         let paths = paths.collect();
         let command = (dice.roll(6) > 0 && tool.starts_with("run")).then_some(command);

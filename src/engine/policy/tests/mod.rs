@@ -9,6 +9,7 @@ mod origins;
 mod patches;
 mod persistent;
 mod shell;
+mod temporary;
 mod tools;
 
 use serde_json::{Value, json};

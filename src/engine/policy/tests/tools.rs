@@ -4,21 +4,12 @@ use super::*;
 
 pub(super) fn path(path: &str, access: Access) -> TargetPath {
     let path = AbsPath::new(path).unwrap();
-    TargetPath {
-        in_roots: path.as_path().starts_with("/w"),
-        temporary: path.as_path().starts_with("/w/own-tmp"),
-        hidden: path.as_path().starts_with("/home"),
-        real: path.clone(),
-        path,
-        access,
-        line: None,
-        named: false,
-        held: false,
-    }
+    let (in_roots, temporary) = (path.as_path().starts_with("/w"), path.as_path().starts_with("/w/own-tmp"));
+    TargetPath { in_roots, temporary, ..TargetPath::in_root(path, access) }
 }
 
 /// Lines of `mode tool kind paths => decision grant`; a path with `!` is written to.
-fn check_tools(rules: &RuleSet, grants: &[Grant], table: &str) {
+pub(super) fn check_tools(rules: &RuleSet, grants: &[Grant], table: &str) {
     for line in table.lines().map(str::trim).filter(|it| !it.is_empty()) {
         let (call, want) = line.split_once("=>").unwrap();
         let mut words = call.split_whitespace();
@@ -217,17 +208,7 @@ fn a_link_hides_nothing() {
     let rules = rules("");
     let check = |path: &str, real: &str, access: Access, want: Decision| {
         let (path, real) = (AbsPath::new(path).unwrap(), AbsPath::new(real).unwrap());
-        let target = TargetPath {
-            path,
-            real,
-            access,
-            line: None,
-            in_roots: true,
-            temporary: false,
-            hidden: false,
-            named: false,
-            held: false,
-        };
+        let target = TargetPath { real, ..TargetPath::in_root(path, access) };
         let targets = Targets { paths: vec![target], ..Targets::default() };
         let kind = if access == Access::Write { ToolKind::Edit } else { ToolKind::Read };
         let query = Query { mode: Mode::Yolo, ..Query::new("any", kind, &Value::Null, &targets) };
@@ -268,30 +249,6 @@ fn an_opened_folder_is_read_and_not_written() {
         autoEdit  write_file  edit  /h/.agents/skills/x/a.md!   => ask
         ";
     check_tools(&rules(""), &grants, table);
-}
-
-/// Rules of people's and guarded names count there as everywhere.
-#[test]
-fn temporary_files_are_written_without_a_question() {
-    let table = "
-        default   write_file  edit  /w/own-tmp/a.md!                => allow
-        default!  write_file  edit  /w/own-tmp/a.md!                => deny
-        autoEdit  replace     edit  /w/own-tmp/a.md!                => allow
-        plan      write_file  edit  /w/own-tmp/a.md!                => deny
-        default   write_file  edit  /w/own-tmp/.env!                => ask
-        default   write_file  edit  /w/own-tmp/.git/hooks/x!        => ask
-        default   write_file  edit  /w/own-tmp/a.md! /w/src/a.md!   => ask edits
-        default   write_file  edit  /w/src/a.md!                    => ask edits
-        ";
-    check_tools(&rules(""), &[], table);
-    let asks = rules("[[rule]]\ntoolName='write_file'\ndecision='ask_user'\npriority=900");
-    check_tools(&asks, &[], "default write_file edit /w/own-tmp/a.md! => ask");
-    // It lies below castor's own.
-    let real = AbsPath::new("/h/.castor/tmp/s/tmp/a.md").unwrap();
-    let own = TargetPath { real, temporary: true, in_roots: true, ..path("/tmp/a.md", Access::Write) };
-    let targets = Targets { paths: vec![own], ..Targets::default() };
-    let query = Query::new("write_file", ToolKind::Edit, &Value::Null, &targets);
-    assert_eq!(decide(&rules(""), &query).decision, Decision::Allow);
 }
 
 /// A plain word that names such a file is asked about in every mode; what a pattern comes to is nobody's guess.

@@ -65,17 +65,7 @@ impl ShellParams {
         // In a folder of secrets every name is one of a secret.
         let is_told = !in_roots || SECRETS.find(self.real_dir.as_path()).is_some();
         let (path, real, access) = (self.dir, self.real_dir, Access::Write);
-        let dir = TargetPath {
-            path,
-            real,
-            access,
-            line: None,
-            in_roots,
-            temporary,
-            hidden: false,
-            named: false,
-            held: false,
-        };
+        let dir = TargetPath { real, in_roots, temporary, ..TargetPath::in_root(path, access) };
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
