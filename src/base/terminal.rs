@@ -90,7 +90,7 @@ pub struct Exit {
     pub findings: ObeyedFindings,
     /// What the sandbox kept it and its children from; `None`: nobody knows.
     pub refusals: Option<Vec<Refusal>>,
-    pub network: NetworkRecord,
+    pub network: Box<NetworkRecord>,
 }
 
 /// Configuration files that a confined command made or changed.

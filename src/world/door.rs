@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use crate::base::network::{
-    Host, HostPattern, HostPort, HostRules, HostVerdict, NetworkRecord, PortGrant, Reach, HostRefusal, note_once,
+    Host, HostPattern, HostPort, HostRefusal, HostRules, HostVerdict, NetworkRecord, PortGrant, Reach, note_once,
 };
 use dial::KnownHosts;
 pub use dial::set_proxies;

@@ -72,8 +72,8 @@ fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
     Played { asked, told: told.collect() }
 }
 
-fn each(mut check: impl FnMut(Namespaces)) {
-    Namespaces::all().filter(|it| *it != Namespaces::Nobody).for_each(|it| check(it));
+fn each(check: impl FnMut(Namespaces)) {
+    Namespaces::all().filter(|it| *it != Namespaces::Nobody).for_each(check);
 }
 
 /// Pipes, silence and codes that are swallowed hide nothing; words alone are nothing.

@@ -205,12 +205,10 @@ pub fn load(
     Ok(entries)
 }
 
+type ReadSession = (Option<Record>, Vec<Entry>, Option<SessionLog>);
+
 /// The record of a session, its facts if they are to be shown, and its log if it is not live here.
-fn read_session(
-    state: &mut State,
-    id: &SessionId,
-    is_shown: bool,
-) -> Result<(Option<Record>, Vec<Entry>, Option<SessionLog>), StoreError> {
+fn read_session(state: &mut State, id: &SessionId, is_shown: bool) -> Result<ReadSession, StoreError> {
     let (entries, log) = match (state.sessions.contains_key(id), is_shown) {
         (true, _) => {
             // What it was told in the same breath belongs to it.

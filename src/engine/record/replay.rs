@@ -33,10 +33,10 @@ impl Replay {
     ///
     /// # Errors
     /// The log has rewinds. Only who knows them from the start can carry them out: what is returned takes all facts again.
-    pub fn end(self) -> Result<Option<Record>, Self> {
+    pub fn end(self) -> Result<Option<Record>, Box<Self>> {
         match self.scan.rewinds.is_empty() || !self.rewinds.is_empty() {
             true => Ok(self.record),
-            false => Err(Self { rewinds: Rewinds::new(self.scan.rewinds), ..Self::default() }),
+            false => Err(Box::new(Self { rewinds: Rewinds::new(self.scan.rewinds), ..Self::default() })),
         }
     }
 }

@@ -1,4 +1,5 @@
 //! Connections from the door to the world: through the user's proxy if there is one, and to no private address unasked.
+#![allow(clippy::disallowed_methods, reason = "this is where commands go out, and tests say where to")]
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
 //! Ports of this machine: which program listens there, and a connection to it.
+#![allow(clippy::disallowed_methods, reason = "the kernel's lists are no files of a disk")]
 
 use std::{
     io,

@@ -107,7 +107,7 @@ async fn serve_socks(mut reader: Reader, mut to: OwnedWriteHalf, door: &Door) ->
     let Ok((is_open, length)) = reader.read_until(|said| Ok(socks::read_greeting(said))).await else { return Ok(()) };
     reader.said.drain(..length);
     to.write_all(if is_open { &socks::WELCOME } else { &socks::NO_WAY_IN }).await?;
-    let order = reader.read_until(|said| socks::read_order(said)).await;
+    let order = reader.read_until(socks::read_order).await;
     let Ok((target, length)) = order else { return to.write_all(&socks::REFUSED).await };
     reader.said.drain(..length);
     match door.connect(&target).await {
@@ -202,7 +202,7 @@ async fn inspect(reader: &mut Reader, target: &HostPort) -> Result<Option<Reques
         Err(it) => return Err(it),
     };
     if first == hello::FIRST {
-        let name = reader.read_until(|said| hello::server_name(said)).await?;
+        let name = reader.read_until(hello::server_name).await?;
         let is_same = match (name.as_deref(), &target.host) {
             (None, Host::Address(_)) => true,
             (Some(it), host) => Host::parse(it).as_ref() == Some(host),

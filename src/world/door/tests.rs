@@ -1,4 +1,5 @@
 //! Hostile clients at a door, over real sockets: what reaches a server, and what does not.
+#![allow(clippy::disallowed_methods, reason = "these are the programs inside")]
 
 use std::{
     io::{Read, Write},

@@ -292,7 +292,7 @@ impl Child {
         let findings = ObeyedFindings { ended_leftovers: ended, ..self.quarantine.findings() };
         let refusals = self.record.as_ref().and_then(|it| it.read());
         let (code, network) = (status.and_then(|it| it.code()), self.network.read());
-        CommandEvent::Exited(Exit { code, signal, left_running: left, findings, refusals, network })
+        CommandEvent::Exited(Exit { code, signal, left_running: left, findings, refusals, network: Box::new(network) })
     }
 }
 

@@ -20,7 +20,10 @@ use std::{
     os::unix::fs::FileExt,
 };
 
-use crate::base::sandbox::{Refusal, Refused};
+use crate::base::{
+    path::AbsPath,
+    sandbox::{Refusal, Refused},
+};
 
 #[cfg(target_os = "linux")]
 pub(super) use self::{
@@ -61,9 +64,8 @@ impl SandboxRecord {
         self.0.read_exact_at(&mut text, 0).ok()?;
         let mut all: Vec<Refusal> = serde_json::from_slice(&text).ok()?;
         // Where no folder is, nobody makes anything.
-        all.retain(
-            |it| !matches!(&it.what, Refused::Write(it) if !it.parent().is_some_and(|it| it.as_path().is_dir())),
-        );
+        let is_there = |path: &AbsPath| path.parent().is_some_and(|it| it.as_path().is_dir());
+        all.retain(|it| !matches!(&it.what, Refused::Write(path) if !is_there(path)));
         Some(all)
     }
 }

@@ -285,7 +285,7 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
         Ok(standing)
     };
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
-    let passed = std::iter::once(life.into()).chain(taker.map(OwnedFd::from)).collect();
+    let passed = std::iter::once(life).chain(taker.map(OwnedFd::from)).collect();
     Ok(ConfinedStart { program: "/proc/self/exe".into(), args, passed, rest: Box::new(rest) })
 }
 
