@@ -27,8 +27,8 @@ pub async fn checker_site(resources: &SessionResources, check: &Check) -> (Check
     let CheckerAction::External { program, args, sandbox } = &check.checker.action else {
         return (CheckSite { cwd, roots, env, confined: commands.cloned() }, None);
     };
-    let confined = commands.map(|it| for_program(it, sandbox));
     let line = ProgramLine { program, args, own_env: &[], folder: &cwd, env: &env };
+    let confined = commands.map(|it| for_program(it, sandbox, Some(&line)));
     let gate = commands.filter(|_| sandbox.is_off).and_then(|it| OutsideGate::of_line(it, &line));
     let Some(gate) = gate else {
         return (CheckSite { cwd, roots, env, confined }, None);

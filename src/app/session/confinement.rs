@@ -16,7 +16,7 @@ use crate::{
     engine::policy,
     world::{
         disk,
-        process::{sandbox, surroundings},
+        process::{reach::ProgramLine, sandbox, surroundings},
         secrets::Env,
         workspace::{self, folder_config::FolderConfig, saved},
     },
@@ -119,8 +119,9 @@ pub fn for_session(
     })
 }
 
-/// What holds a program of the user's: what holds commands, and what its own settings say beyond that.
-pub fn for_program(commands: &Confinement, own: &ProgramSandbox) -> Confinement {
+/// What holds a program of the user's: what holds commands, and what its own settings say beyond that. It sees what its
+/// line names of the home folder and of castor's own.
+pub fn for_program(commands: &Confinement, own: &ProgramSandbox, line: Option<&ProgramLine<'_>>) -> Confinement {
     let all = |written: &[String]| -> Vec<AbsPath> {
         written.iter().filter_map(|it| folder_of(it, commands.home.as_ref())).map(canonical).filter(is_there).collect()
     };
@@ -130,7 +131,25 @@ pub fn for_program(commands: &Confinement, own: &ProgramSandbox) -> Confinement 
     let mut res = commands.with_grant(&grant).unwrap_or_else(|| commands.clone());
     res.network &= own.network != Some(false);
     res.writable.extend(all(&own.writable));
+    let seen: Vec<AbsPath> = line.into_iter().flat_map(|it| named_by(it, &res)).collect();
+    res.grant.seen.extend(seen);
     res
+}
+
+/// Scripts with the folder around them: what a script reads lies beside it. What opens other accounts is named in vain.
+fn named_by(line: &ProgramLine<'_>, it: &Confinement) -> Vec<AbsPath> {
+    let castor = it.own_folders.records.parent();
+    let hidden: Vec<&AbsPath> = castor.iter().chain(&it.home).collect();
+    let is_secret = |path: &AbsPath| {
+        let masked = it.masked.iter().filter(|it| Some(*it) != castor.as_ref());
+        guarded_names::SECRETS.find(path.as_path()).is_some() || masked.into_iter().any(|it| path.is_within(it))
+    };
+    let is_plain = |path: &AbsPath| hidden.iter().any(|it| path.is_within(it) && path != *it) && !is_secret(path);
+    let beside = |path: AbsPath| match disk::metadata(&path).is_ok_and(|it| it.is_dir) {
+        true => path,
+        false => path.parent().filter(is_plain).unwrap_or(path),
+    };
+    line.named_paths().into_iter().filter(is_plain).map(beside).collect()
 }
 
 /// What no command sees, and what none writes.

@@ -56,39 +56,21 @@ pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (Ho
         true => (project, &resources.children.confined),
         false => (cwd, confined),
     };
-    let confinement = confined.as_deref().map(|it| hold(it, &run.hook, transcript));
-    let gate = confinement.as_ref().and_then(|it| gate(it, &run.hook, cwd, &env));
+    let args = [run.hook.command.clone()];
+    let line = ProgramLine { program: "bash", args: &args, own_env: &run.hook.env, folder: cwd, env: &env };
+    let confinement = confined.as_deref().map(|it| hold(it, &run.hook, &line, transcript));
+    let is_let_out = run.hook.sandbox.is_off && run.hook.source == HookSource::User;
+    let gate = confinement.as_ref().filter(|_| is_let_out).and_then(|it| OutsideGate::of_line(it, &line));
     let place = HookPlace { cwd: cwd.clone(), env, confinement, gate, told: told.clone() };
     (HookRun { input, ..run }, place)
 }
 
-/// Of a hook that the user wants outside: what it works in and names.
-fn gate(confined: &Confinement, hook: &Hook, cwd: &AbsPath, env: &[(String, String)]) -> Option<OutsideGate> {
-    if !hook.sandbox.is_off || hook.source != HookSource::User {
-        return None;
+/// As commands are held, with what the user's settings say of the hook. The user's own see the session's log.
+fn hold(commands: &Confinement, hook: &Hook, line: &ProgramLine<'_>, transcript: &str) -> Confinement {
+    if hook.source == HookSource::Project {
+        return confinement::for_program(commands, &hook.sandbox, None);
     }
-    let args = [hook.command.clone()];
-    OutsideGate::of_line(confined, &ProgramLine { program: "bash", args: &args, own_env: &hook.env, folder: cwd, env })
-}
-
-/// As commands are held, with what the user's settings say of the hook. The user's own see what their line names in
-/// castor's folder, and the session's log.
-fn hold(commands: &Confinement, hook: &Hook, transcript: &str) -> Confinement {
-    let mut res = confinement::for_program(commands, &hook.sandbox);
-    let Some(castor) = res.own_folders.records.parent().filter(|_| hook.source != HookSource::Project) else {
-        return res;
-    };
-    let home = res.home.clone();
-    let words = hook.command.split(|it: char| it.is_whitespace() || "\"';|&()<>=".contains(it)).chain([transcript]);
-    let homes = ["$HOME/", "${HOME}/"];
-    let written = words.map(|word| {
-        homes.iter().find_map(|it| Some(format!("~/{}", word.strip_prefix(it)?))).unwrap_or(word.to_owned())
-    });
-    let real = written.filter_map(|it| disk::real_path(&AbsPath::written(&it, home.as_ref())?).ok());
-    for it in real.filter(|it| it.is_within(&castor) && *it != castor) {
-        // What a script reads lies beside it.
-        let beside = it.parent().filter(|folder| *folder != castor && it.to_string() != *transcript);
-        res.grant.seen.push(beside.unwrap_or(it));
-    }
+    let mut res = confinement::for_program(commands, &hook.sandbox, Some(line));
+    res.grant.seen.extend(AbsPath::new(transcript).and_then(|it| disk::real_path(&it).ok()));
     res
 }

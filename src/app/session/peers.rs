@@ -52,9 +52,9 @@ pub fn peer_generator(
 
 fn launch(program: &ProgramAgent, resources: &SessionResources) -> Result<AgentLaunch, String> {
     let children = &resources.children;
-    let confined = children.confined.as_deref().map(|it| confine(program, it)).transpose()?;
     let (own_env, env, folder) = (&program.env, &children.env, &resources.cwd);
     let line = ProgramLine { program: &program.command, args: &program.args, own_env, folder, env };
+    let confined = children.confined.as_deref().map(|it| confine(program, &line, it)).transpose()?;
     let let_out = confined.as_ref().filter(|_| program.sandbox.is_off);
     Ok(AgentLaunch {
         program: program.clone(),
@@ -69,7 +69,7 @@ fn launch(program: &ProgramAgent, resources: &SessionResources) -> Result<AgentL
 
 /// As commands are, with its own network and its own credentials: what it gets of the workspace it may send away, so it
 /// sees no secrets there.
-fn confine(program: &ProgramAgent, commands: &Confinement) -> Result<Confinement, String> {
+fn confine(program: &ProgramAgent, line: &ProgramLine<'_>, commands: &Confinement) -> Result<Confinement, String> {
     let own = &program.sandbox;
     for (key, all) in [("readable", &own.readable), ("writable", &own.writable), ("sockets", &own.sockets)] {
         if let Some(odd) = all.iter().find(|it| folder_of(it, commands.home.as_ref()).is_none()) {
@@ -77,5 +77,5 @@ fn confine(program: &ProgramAgent, commands: &Confinement) -> Result<Confinement
         }
     }
     // That it has none is its definition's word, and no command of the session goes by it.
-    Ok(for_program(&Confinement { network: false, ..commands.clone() }, own))
+    Ok(for_program(&Confinement { network: false, ..commands.clone() }, own, Some(line)))
 }

@@ -50,7 +50,8 @@ pub fn ground(
         let env = Arc::new(line.env_away(roots));
         return ServerGround { cwd: away, env, confined: None, gate: None };
     }
-    let confined = Some(Arc::new(confinement::for_program(commands, &config.sandbox)));
+    let own = Some(&line).filter(|_| !config.of_project);
+    let confined = Some(Arc::new(confinement::for_program(commands, &config.sandbox, own)));
     let gate = OutsideGate::of_line(commands, &line).filter(|_| config.sandbox.is_off);
     ServerGround { cwd: own_cwd, env, confined, gate }
 }

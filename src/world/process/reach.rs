@@ -49,6 +49,18 @@ impl ProgramLine<'_> {
         res
     }
 
+    /// What is there of what it names.
+    pub fn named_paths(&self) -> Vec<AbsPath> {
+        let bases = self.bases();
+        let words = self.args.iter().chain(self.own_env.iter().map(|it| &it.1)).map(String::as_str);
+        let found = words.chain([self.program]).flat_map(|word| {
+            let whole = self.expand(word);
+            let pieces = whole.split(is_between).chain([whole.as_str()]).filter(|it| it.contains('/'));
+            pieces.flat_map(|it| places(it, self.folder, &bases)).collect::<Vec<_>>()
+        });
+        found.filter_map(|it| disk::real_path(&it).ok()).collect()
+    }
+
     /// Where a program lies. Away from a root its folders are not on the path, and links on the path still lead there.
     fn program_place(&self, program: &str, roots: &[AbsPath]) -> Option<AbsPath> {
         if program.contains('/') {
