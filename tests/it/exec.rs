@@ -145,6 +145,7 @@ type(b"fg\n")
 wait(rb"sleep 1000")
 time.sleep(0.2)
 type(b"\x03")
+wait(rb"\$ ")
 type(b"echo code-$?\n")
 wait(rb"code-130")
 # A program that stops itself, as an editor does at Ctrl-Z.

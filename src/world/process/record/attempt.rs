@@ -18,7 +18,7 @@ use super::{
 use crate::base::{path::AbsPath, sandbox::Refused};
 
 /// Nothing there is a matter of a sandbox's folders.
-const OF_SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
+const OF_SYSTEM: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 /// The port of name servers.
 const NAMES: u16 = 53;
 /// Longest address that is read.
