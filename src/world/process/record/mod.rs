@@ -18,12 +18,10 @@ mod recorder;
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
+    path::Path,
 };
 
-use crate::base::{
-    path::AbsPath,
-    sandbox::{Refusal, Refused},
-};
+use crate::base::sandbox::{Refusal, Refused};
 
 #[cfg(target_os = "linux")]
 pub(super) use self::{
@@ -64,8 +62,7 @@ impl SandboxRecord {
         self.0.read_exact_at(&mut text, 0).ok()?;
         let mut all: Vec<Refusal> = serde_json::from_slice(&text).ok()?;
         // Where no folder is, nobody makes anything.
-        let is_there = |path: &AbsPath| path.parent().is_some_and(|it| it.as_path().is_dir());
-        all.retain(|it| !matches!(&it.what, Refused::Write(path) if !is_there(path)));
+        all.retain(|it| !matches!(&it.what, Refused::Write(it) if !it.as_path().parent().is_some_and(Path::is_dir)));
         Some(all)
     }
 }
