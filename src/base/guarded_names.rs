@@ -17,7 +17,10 @@ use std::{
 
 use serde::Deserialize;
 
-pub use home::{CREDENTIALS_OF_TOOLS, SYSTEM_SECRETS, TOKEN_FILES, TOOL_FOLDERS, credentials, home_config};
+pub use home::{
+    CACHE_VARIABLES, CREDENTIALS_OF_TOOLS, SYSTEM_SECRETS, TOKEN_FILES, TOOL_CACHES, TOOL_FOLDERS, credentials,
+    home_config,
+};
 
 /// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
 #[derive(Debug, Default, Deserialize)]
@@ -52,6 +55,19 @@ struct Lists {
     secrets: GuardedNames,
     config: GuardedNames,
     tools: GuardedNames,
+    home: HomeNames,
+}
+
+/// Of a home folder what commands see.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HomeNames {
+    #[serde(borrow)]
+    folders: Vec<&'static str>,
+    #[serde(borrow)]
+    caches: Vec<&'static str>,
+    #[serde(borrow)]
+    variables: Vec<&'static str>,
 }
 
 // A file that does not load guards nothing; a test sees to it that it does.

@@ -114,6 +114,7 @@ mod streams;
 mod telemetry;
 #[cfg(target_os = "linux")]
 mod temporary;
+mod tool_caches;
 mod undo;
 mod unread;
 mod verbs;

@@ -100,7 +100,7 @@ pub fn permission_in_words(it: &Grant) -> Option<String> {
     let what = match it {
         Grant::NetworkFor { prefixes } => format!("`{}` the network", prefixes.join("`, `")),
         Grant::Write { folder } => format!("commands to write below {}", path_in_words(&folder.to_string())),
-        Grant::Reach { .. } => format!("commands to reach {}", it.reach_in_words()?),
+        Grant::Reach { .. } => format!("commands network access to {}", it.reach_in_words()?),
         _ => return None,
     };
     Some(format!("Always allow {what} in this folder, also in future sessions"))

@@ -56,7 +56,7 @@ pub(super) fn describe_grant(grant: &Grant) -> String {
         Grant::Network => "Allow commands the network for this session".to_owned(),
         Grant::NetworkFor { prefixes } => format!("Allow `{}` the network for this session", prefixes.join("`, `")),
         Grant::Reach { .. } => {
-            format!("Allow commands to reach {} for this session", grant.reach_in_words().unwrap_or_default())
+            format!("Allow commands network access to {} for this session", grant.reach_in_words().unwrap_or_default())
         }
         Grant::Write { folder } => {
             format!("Allow commands to write below {} for this session", text::path_in_words(&folder.to_string()))

@@ -55,8 +55,8 @@ impl LastingDisk {
     fn note_below(&mut self, dir: &Path) {
         let Ok(file) = File::open(dir) else { return };
         self.note_dir(&file);
-        for entry in fs::read_dir(dir).unwrap().flatten() {
-            let kind = entry.file_type().unwrap();
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 self.note_below(&entry.path());
             } else if kind.is_file() {

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     base::{
-        guarded_names::{SECRETS, TOKEN_FILES, TOOL_FOLDERS},
+        guarded_names::{CACHE_VARIABLES, SECRETS, TOKEN_FILES, TOOL_CACHES, TOOL_FOLDERS},
         path::AbsPath,
         sandbox::{Confinement, SHARED_TMP},
     },
@@ -51,6 +51,15 @@ pub(super) struct View {
     #[serde(with = "path_json::maybe")]
     pub shows: Option<PathBuf>,
     pub written: bool,
+    /// What is written there lies below this folder, and what is there stays as it is. Only the helper's mounts do that.
+    #[serde(with = "path_json::maybe")]
+    pub own: Option<PathBuf>,
+}
+
+impl View {
+    fn of(place: &Path, shows: Option<PathBuf>, written: bool) -> Self {
+        Self { place: place.to_owned(), shows, written, own: None }
+    }
 }
 
 /// The folder beside a session's temporary files.
@@ -76,27 +85,24 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
         see(&path, &mut seen, &mut links);
     }
     seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
-    let hidden = it.opens_sockets().then(|| PathBuf::from(SOCKETS)).into_iter();
-    let hidden = hidden.chain(it.home.iter().map(|it| it.as_path().to_owned())).map(|it| (it, false));
-    let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
-    let shared = SHARED_TMP.iter().map(|it| (PathBuf::from(it), true)).chain(hidden);
-    let mut covers: BTreeMap<PathBuf, bool> = shared.filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
+    let mut covers = whole_covers(it, &needed);
     let mut views = BTreeMap::new();
     if let (true, Ok(place)) = (super::has_door(it), Path::new(RESOLV_CONF).canonicalize()) {
-        views.insert(place.clone(), View { place, shows: Some(resolver_settings(&empty)?), written: false });
+        views.insert(place.clone(), View::of(&place, Some(resolver_settings(&empty)?), false));
     }
-    for secret in masked.into_iter().filter(|it| !needed.contains(it)) {
+    for secret in masked.iter().filter(|it| !needed.contains(*it)) {
         let around = secret.ancestors().find(|it| covers.contains_key(*it) || seen.contains(*it));
         if around.is_some_and(|it| covers.contains_key(it)) {
             continue;
         }
-        if needed.iter().any(|it| it.starts_with(&secret)) {
-            covers.insert(secret, false);
+        if needed.iter().any(|it| it.starts_with(secret)) {
+            covers.insert(secret.clone(), false);
             continue;
         }
         let shows = empty.join(if secret.is_dir() { "none" } else { "nothing" });
-        views.insert(secret.clone(), View { place: secret, shows: Some(shows), written: false });
+        views.insert(secret.clone(), View::of(secret, Some(shows), false));
     }
+    let caches = own_caches(it, around, &needed, &masked);
     // In a place that shows nothing there is nowhere to mount.
     covers.retain(|place, _| !place.ancestors().any(|it| views.contains_key(it)));
     if views.is_empty() && covers.is_empty() {
@@ -106,7 +112,7 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
     for place in &seen {
         let Some(cover) = cover_of(place, &covers, &seen) else { continue };
         all.make_point(place, place.is_dir(), cover)?;
-        views.entry(place.clone()).or_insert(View { place: place.clone(), shows: None, written: false });
+        views.entry(place.clone()).or_insert(View::of(place, None, false));
     }
     for link in &links {
         cover_of(link, &covers, &seen).map_or(Ok(()), |cover| all.link(link, cover))?;
@@ -114,9 +120,52 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
     for (place, written) in &covers {
         cover_of(place, &covers, &seen).map_or(Ok(()), |cover| all.make_point(place, true, cover))?;
         let shows = Some(if is_shared(place) { plan.tmp.clone() } else { all.make_cover(place)? });
-        views.insert(place.clone(), View { place: place.clone(), shows, written: *written });
+        views.insert(place.clone(), View::of(place, shows, *written));
     }
+    views.extend(caches.into_iter().map(|it| (it.place.clone(), it)));
     Ok(views.into_values().collect())
+}
+
+/// Folders that are hidden as a whole, and whether something is written there all the same.
+fn whole_covers(it: &Confinement, needed: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, bool> {
+    let hidden = it.opens_sockets().then(|| PathBuf::from(SOCKETS)).into_iter();
+    let hidden = hidden.chain(it.home.iter().map(|it| it.as_path().to_owned())).map(|it| (it, false));
+    let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
+    let shared = SHARED_TMP.iter().map(|it| (PathBuf::from(it), true)).chain(hidden);
+    shared.filter(|(place, _)| is_whole(place) && is_folder(place)).collect()
+}
+
+/// Folders in which tools keep what they fetched: each with a layer of castor's own for what commands write, but for the
+/// programs in it, which nobody replaces.
+fn own_caches(
+    it: &Confinement,
+    around: &GuardContext<'_>,
+    needed: &BTreeSet<PathBuf>,
+    masked: &BTreeSet<PathBuf>,
+) -> Vec<View> {
+    let (Some(home), Some(own)) = (&it.home, &it.own_folders.caches) else { return Vec::new() };
+    let named = |wanted: &dyn Fn(&str) -> bool| -> Vec<PathBuf> {
+        environment::named_paths(around.env)
+            .filter(|it| wanted(it.0))
+            .filter_map(|it| it.1.canonicalize().ok())
+            .collect()
+    };
+    let in_home = TOOL_CACHES.iter().filter_map(|it| home.join(*it).as_path().canonicalize().ok());
+    let is_hidden = |place: &Path| masked.iter().any(|it| place.starts_with(it));
+    let clashes = |place: &Path| needed.iter().any(|it| it.starts_with(place) || place.starts_with(it));
+    let is_apart = |place: &PathBuf| place.is_dir() && !clashes(place) && !is_hidden(place);
+    let all: BTreeSet<PathBuf> = in_home.chain(named(&|it| CACHE_VARIABLES.contains(&it))).filter(is_apart).collect();
+    let outer = all.iter().filter(|it| !it.ancestors().skip(1).any(|it| all.contains(it)));
+    let on_path = named(&|it| it == "PATH");
+    let views = outer.flat_map(|place| {
+        // Its whole path in one name.
+        let layer = own.join("tools").join(place.display().to_string().replace('/', "-"));
+        let programs = on_path.iter().cloned().chain(place.join("bin").canonicalize());
+        let programs = programs.filter(|it| it.starts_with(place) && it != place && !is_hidden(it));
+        let cache = View { own: Some(layer.as_path().to_owned()), ..View::of(place, None, true) };
+        [cache].into_iter().chain(programs.map(|it| View::of(&it, None, false))).collect::<Vec<_>>()
+    });
+    views.collect()
 }
 
 /// The file that says where names are looked up within. It may be in use: it is whole at any time.

@@ -287,7 +287,7 @@ fn tables_of_a_newer_castor_are_refused() {
     let why = SessionStore::at(test.home.clone(), &crate::world::store::StoreAddress::parse(&test.url, None).unwrap());
     let why = why.unwrap_err().to_string();
     let expected =
-        "the session store was set up by a newer castor (version 99 of its tables); this one knows 1: update castor";
+        "the session store was set up by a newer castor (version 99 of its tables); this one knows 2: update castor";
     assert_eq!(why, expected);
 }
 

@@ -234,7 +234,7 @@ fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, SetupError> {
         let place = FormerMount::now(path).map_err(failed(path.display()))?;
         res.push(FormerMount { read_only, ..place });
     }
-    for View { place, shows, written } in &plan.views {
+    for View { place, shows, written, own: _ } in &plan.views {
         let from = shows.as_ref().unwrap_or(place);
         let there = FormerMount::now(from).map_err(failed(from.display()))?;
         res.push(FormerMount { path: place.clone(), read_only: shows.is_some() && !written, ..there });

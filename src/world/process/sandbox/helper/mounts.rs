@@ -9,7 +9,7 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2},
+    fcntl::{AT_FDCWD, Flock, FlockArg, OFlag, OpenHow, ResolveFlag, openat2},
     libc,
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
@@ -23,6 +23,8 @@ use crate::world::{
 };
 
 const READ_ONLY: u64 = 1;
+/// Layers above one folder: as many commands at once write there.
+const MAX_LAYERS: usize = 16;
 
 /// As the kernel takes it; older libc crates do not have it on all systems.
 #[repr(C)]
@@ -101,16 +103,61 @@ fn show(views: &[View]) -> Result<(), SetupError> {
             let (set, clear) = if it.written { (0, READ_ONLY) } else { (READ_ONLY, 0) };
             change(&tree, false, set, clear).map_err(said(from, "attributes"))?;
         }
-        Ok((tree, it))
+        let layer = it.own.as_deref().and_then(|own| Layer::take(own).ok().flatten());
+        Ok((tree, layer, it))
     });
-    for (tree, it) in taken.collect::<Result<Vec<_>, SetupError>>()? {
+    for (tree, layer, it) in taken.collect::<Result<Vec<_>, SetupError>>()? {
         match open(&it.place) {
             // A socket comes and goes: what went need not be hidden.
             Err(why) if why.kind() == io::ErrorKind::NotFound && it.shows.is_some() => (),
             place => place.and_then(|to| attach(&tree, &to)).map_err(said(&it.place, "mount"))?,
         }
+        if let Some(layer) = layer {
+            let below = views.iter().filter_map(|view| view.place.strip_prefix(&it.place).ok());
+            // Where the kernel has none for us, what is there is read.
+            _ = layer.put_above(&it.place, below.filter(|it| it.components().next().is_some()));
+        }
     }
     Ok(())
+}
+
+/// A layer above a folder, which takes what is written there.
+struct Layer {
+    upper: OwnedFd,
+    work: OwnedFd,
+    lock: Flock<fs::File>,
+}
+
+impl Layer {
+    /// The first that is free below a folder: the kernel knows no layer that two commands write at once.
+    fn take(own: &Path) -> io::Result<Option<Self>> {
+        for number in 0..MAX_LAYERS {
+            let folder = own.join(number.to_string());
+            let (upper, work) = (folder.join("upper"), folder.join("work"));
+            fs::create_dir_all(&upper)?;
+            fs::create_dir_all(&work)?;
+            if let Ok(lock) = Flock::lock(fs::File::open(&folder)?, FlockArg::LockExclusiveNonblock) {
+                return Ok(Some(Self { upper: open(&upper)?, work: open(&work)?, lock }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `hidden`: places below it, on which something else comes to lie.
+    fn put_above<'h>(self, place: &Path, hidden: impl Iterator<Item = &'h Path>) -> io::Result<()> {
+        let path = |it: &OwnedFd| format!("/proc/self/fd/{}", it.as_raw_fd());
+        let (upper, work) = (path(&self.upper), path(&self.work));
+        // What an earlier command put there would be in the way.
+        for there in hidden.map(|it| Path::new(&upper).join(it)) {
+            _ = fs::remove_file(&there).or_else(|_| fs::remove_dir_all(&there));
+        }
+        let Some(lower) = place.to_str().filter(|it| !it.contains([',', ':', '\\'])) else { return Ok(()) };
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr");
+        mount(Some("overlay"), place, Some("overlay"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some(options.as_str()))?;
+        // It is this command's until the last of its processes is gone, and with them this one.
+        std::mem::forget(self.lock);
+        Ok(())
+    }
 }
 
 /// Terminals of its own: on the user's, whoever opens them reads what is typed, and sets how they behave.
