@@ -272,7 +272,10 @@ fn a_refused_host_is_asked_about_by_name_for_once_or_for_the_session() {
     assert_eq!(asked.len(), 1, "{told}");
     let (text, options) = question(&asked[0]);
     assert!(text.contains("did not let this command reach a.test:80. Run the whole command again"), "{text}");
-    assert!(options.iter().any(|it| it == "Allow commands to reach a.test:80 for this session"), "{options:?}");
+    assert!(
+        options.iter().any(|it| it == "Allow commands network access to a.test:80 for this session"),
+        "{options:?}"
+    );
     assert!(told.contains("REACHED"), "{told}");
     // Once is once; a pipe hides nothing.
     let (asked, told) = prompt(&mut bed, "allow_session");
@@ -301,7 +304,7 @@ fn a_registry_is_asked_about_with_its_group() {
     let (asked, told) = prompt(&mut bed, "allow_always_save");
     let (text, options) = question(&asked[0]);
     assert!(text.contains("registry.npmjs.org:443"), "{text}");
-    let group = "reach package registries (npm, PyPI, crates.io, Go, RubyGems, Maven)";
+    let group = "network access to package registries (npm, PyPI, crates.io, Go, RubyGems, Maven)";
     assert!(options.iter().any(|it| it.contains(group) && it.contains("in this folder")), "{options:?}");
     // It is no server of TLS, and that is all that is wrong with it.
     assert!(told.contains("\"reached\":[\"registry.npmjs.org:443\"]"), "{told}");

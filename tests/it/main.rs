@@ -23,6 +23,7 @@ mod day;
 mod disk_full;
 mod doctor;
 mod door;
+mod door_programs;
 mod durable;
 mod editors;
 mod events;

@@ -75,6 +75,10 @@ const CACHES: &[(&str, &str)] = &[
     ("npm_config_cache", "npm"),
 ];
 
+/// The same, where the user has no folder of that name for the tool yet.
+const NEW_CACHES: &[(&str, &str, &str)] =
+    &[("CARGO_HOME", ".cargo", "cargo"), ("GOPATH", "go", "go"), ("GRADLE_USER_HOME", ".gradle", "gradle")];
+
 /// Git leaves alone what it cannot write: `git gc` makes lists for who fetches by plain HTTP (`info/refs`) beside what it
 /// obeys.
 const GIT: &[(&str, &str)] =
@@ -98,8 +102,10 @@ pub fn scrubbed(it: &Confinement, env: &[(String, String)], (mounts, has_door): 
         res.push(own(&LOOKING));
     }
     if let Some(caches) = &it.own_folders.caches {
-        let unset = CACHES.iter().filter(|it| !is_set(it.0));
-        res.extend(unset.map(|(name, below)| ((*name).to_owned(), caches.join(*below).to_string())));
+        let is_new = |folder: &str| it.home.as_ref().is_some_and(|home| !home.join(folder).as_path().exists());
+        let new = NEW_CACHES.iter().filter(|it| is_new(it.1)).map(|it| (it.0, it.2));
+        let unset = CACHES.iter().copied().chain(new).filter(|it| !is_set(it.0));
+        res.extend(unset.map(|(name, below)| (name.to_owned(), caches.join(below).to_string())));
     }
     if has_door {
         res.extend(door::variables());

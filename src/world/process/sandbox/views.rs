@@ -155,14 +155,14 @@ fn own_caches(
     let clashes = |place: &Path| needed.iter().any(|it| it.starts_with(place) || place.starts_with(it));
     let is_apart = |place: &PathBuf| place.is_dir() && !clashes(place) && !is_hidden(place);
     let all: BTreeSet<PathBuf> = in_home.chain(named(&|it| CACHE_VARIABLES.contains(&it))).filter(is_apart).collect();
+    // Its whole path in one name.
+    let layer = |place: &Path| own.join("tools").join(place.display().to_string().replace('/', "-"));
     let outer = all.iter().filter(|it| !it.ancestors().skip(1).any(|it| all.contains(it)));
     let on_path = named(&|it| it == "PATH");
     let views = outer.flat_map(|place| {
-        // Its whole path in one name.
-        let layer = own.join("tools").join(place.display().to_string().replace('/', "-"));
         let programs = on_path.iter().cloned().chain(place.join("bin").canonicalize());
         let programs = programs.filter(|it| it.starts_with(place) && it != place && !is_hidden(it));
-        let cache = View { own: Some(layer.as_path().to_owned()), ..View::of(place, None, true) };
+        let cache = View { own: Some(layer(place).as_path().to_owned()), ..View::of(place, None, true) };
         [cache].into_iter().chain(programs.map(|it| View::of(&it, None, false))).collect::<Vec<_>>()
     });
     views.collect()
