@@ -254,6 +254,9 @@ pub const KEYS: &[Key] = {
         key("limits.session.seconds", Int(1), "", "Seconds of work in a session, at most; waiting for you does not count.").guard(Closed),
         key("limits.session.cost", Amount, "", "US dollars for a session, at most; the prices of its models have to be known.").guard(Closed),
         key("tools.truncateToolOutputThreshold", Int(1), "40000", "Characters of a tool's output above which the middle is cut out for the model."),
+        key("tools.shell.maxMemoryGb", Int(0), "0", "GB of memory beyond which a command is stopped; 0: nine tenths of the machine's.").guard(Closed),
+        key("tools.shell.maxProcesses", Int(0), "4096", "Processes beyond which a command is stopped; 0: no limit.").guard(Closed),
+        key("tools.shell.minFreeDiskGb", Int(0), "1", "GB of free disk below which a command is stopped; 0: no limit.").guard(Closed),
         key("tools.shell.inactivityTimeout", Int(0), "300", "Seconds without output after which a command is ended; 0: never."),
         key("tools.shell.terminal", Word(&["own", "client"]), r#""own""#, "Whose terminal runs commands: castor's own, or the client's where it has one (with the client's environment).").guard(Closed),
         key("tools.webFetch.privateHosts", Texts, "[]", "Hosts of this machine or its network that web_fetch may ask, such as localhost:3000; others there are refused.").merge(Union).guard(Closed),
@@ -445,20 +448,8 @@ pub(super) fn edits(a: &str, b: &str, most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most {
         return None;
     }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = i;
-        let mut left = i + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (above, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let here = (corner + usize::from(!x.eq_ignore_ascii_case(&y))).min(*above + 1).min(left + 1);
-            corner = std::mem::replace(above, here);
-            left = here;
-        }
-    }
-    row.last().copied().filter(|it| *it <= most)
+    let count = strsim::levenshtein(&a.to_ascii_lowercase(), &b.to_ascii_lowercase());
+    (count <= most).then_some(count)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::{
     },
     world::{
         secrets::Env,
-        tools::{ToolSettings, WebAccess},
+        tools::{ToolSettings, WebAccess, shell::limits::CommandLimits},
         workspace::{Warning, memory, settings::Layers},
     },
 };
@@ -349,6 +349,11 @@ fn tool_settings(get: &Getter<'_>, ignore_files: Vec<String>) -> ToolSettings {
         respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
         ignore_files,
         shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
+        shell_limits: CommandLimits {
+            max_processes: get.size("tools.shell.maxProcesses"),
+            max_memory_gb: get.size("tools.shell.maxMemoryGb"),
+            min_free_gb: get.size("tools.shell.minFreeDiskGb"),
+        },
         shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
         tells_tree: get.flag("context.includeDirectoryTree"),
         saved_memory: None,

@@ -44,6 +44,12 @@ pub fn tree_size(root: &AbsPath, max: usize) -> u64 {
     files.map(|it| it.len().min(512 * it.blocks())).sum()
 }
 
+/// Free bytes of the disk that a path lies on; `None`: the system does not tell.
+pub fn free_bytes(path: &AbsPath) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path.as_path()).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// Whether there is anything but folders among the first `max` entries of a tree.
 pub fn has_files(root: &AbsPath, max: usize) -> bool {
     entries_below(root, max).any(|it| it.file_type().is_ok_and(|it| !it.is_dir()))

@@ -15,7 +15,7 @@ pub mod record;
 pub mod sandbox;
 pub mod server_process;
 pub mod surroundings;
-mod table;
+pub mod table;
 mod terminal;
 mod typed_terminal;
 

@@ -30,6 +30,24 @@ struct Row {
     zombie: bool,
 }
 
+/// What a command and all that it started weigh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessWeight {
+    pub processes: u64,
+    /// In bytes; what they share is not counted.
+    pub memory: u64,
+}
+
+/// The machine's memory in bytes, where the system tells.
+pub fn machine_memory() -> Option<u64> {
+    kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:").map(|it| it.saturating_mul(1024))
+}
+
+/// The number of a line such as `Name:   12 kB`.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|it| it.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok())
+}
+
 /// All processes at one instant; `None` inside where the system has no `/proc`.
 #[derive(Debug)]
 pub struct Table(Option<Vec<Row>>);
@@ -71,6 +89,17 @@ impl Table {
         }
         let living = rows.iter().filter(|it| !it.zombie && found.contains(&it.process.pid));
         living.map(|it| it.process).collect()
+    }
+
+    /// The members as above, and the memory that is theirs alone, in bytes.
+    pub fn weigh(&self, leader: Process) -> ProcessWeight {
+        let members = self.members(leader, &[]);
+        let own = |it: &Process| {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", it.pid)).ok()?;
+            kilobytes(&status, "RssAnon:")
+        };
+        let memory = members.iter().filter_map(own).sum::<u64>().saturating_mul(1024);
+        ProcessWeight { processes: u64::try_from(members.len()).unwrap_or(u64::MAX), memory }
     }
 
     /// The oldest child of a process.
@@ -148,6 +177,12 @@ mod tests {
         assert_eq!((row.parent, row.session, row.process.start, row.zombie), (7, 9, 12345, true));
         assert!(parse_row(1, b"garbage").is_none());
         assert!(parse_row(1, b"1 (x) R 1").is_none());
+    }
+
+    #[test]
+    fn a_process_has_a_weight() {
+        assert_eq!(super::kilobytes("Name:\tx\nRssAnon:\t     128 kB\nThreads: 1\n", "RssAnon:"), Some(128));
+        assert_eq!(super::kilobytes("RssAnon: many\n", "RssAnon:"), None);
     }
 
     #[test]

@@ -219,6 +219,7 @@ pub struct ToolSettings {
     pub ignore_files: Vec<String>,
     /// Seconds without output after which a command is ended; 0: never.
     pub shell_inactivity_s: u64,
+    pub shell_limits: shell::limits::CommandLimits,
     /// Commands run in the client's terminals, where it has them.
     pub shell_in_client: bool,
     /// The model is told at the start what lies in the session's folders.
@@ -235,6 +236,7 @@ impl Default for ToolSettings {
             respect_gemini_ignore: true,
             ignore_files: Vec::new(),
             shell_inactivity_s: 300,
+            shell_limits: shell::limits::CommandLimits::default(),
             shell_in_client: false,
             tells_tree: true,
             saved_memory: None,

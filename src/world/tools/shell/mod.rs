@@ -3,6 +3,7 @@
 mod background;
 mod completion;
 mod denial_history;
+pub mod limits;
 mod live_output;
 mod output;
 mod output_log;
@@ -20,6 +21,7 @@ pub use background::{BackgroundProcess, BackgroundProcesses};
 use self::{
     completion::Completion,
     denial_history::DenialHistory,
+    limits::LimitedCommand,
     live_output::{LiveOutput, LiveStyle},
     output::Output,
     output_log::{OutputLog, RemainingProcess},
@@ -43,7 +45,7 @@ use crate::{
             ToolTraits,
         },
     },
-    world::process::{Groups, OwnTerminal, sandbox},
+    world::process::{Groups, OwnTerminal, sandbox, table::Process},
 };
 
 /// Extra environment of commands: the caller's name, and that no user can answer a question.
@@ -109,10 +111,13 @@ impl Shell {
         let is_open = confined.as_ref().is_some_and(|it| !it.grant.config.is_empty());
         let delay = (params.background && !is_open).then_some(params.delay);
         let tmp = confined.as_ref().map(|it| it.own_folders.tmp.clone());
-        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay, tmp: tmp.clone() };
+        let leader = running.pid().map(Process::now);
+        let (folder, limits) = (params.real_dir.clone(), ctx.settings.shell_limits);
+        let command = Some(LimitedCommand { leader, folder, limits });
+        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay, tmp: tmp.clone(), command };
         let (mut output, mut live) = (Output::default(), LiveOutput::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
-        if matches!(ending, WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TmpFull) {
+        if ending.is_ended() {
             tokio::spawn(report_findings(CUT_SHORT, running.final_findings(), ctx.background.notice.clone()));
         }
         let stayed = (params.background && is_open).then(|| NOT_BACKGROUND.to_owned());
@@ -316,7 +321,7 @@ fn is_still_running(ending: &WatchEnd) -> bool {
     match ending {
         WatchEnd::Running => true,
         WatchEnd::Exited(exit) => !exit.left_running.is_empty(),
-        WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TmpFull | WatchEnd::TerminalLost(_) => false,
+        _ => false,
     }
 }
 

@@ -191,6 +191,9 @@ impl ReportFacts {
                 Some("Stopped: /tmp of the session is full".to_owned()),
                 None,
             ),
+            WatchEnd::Stopped(why) => {
+                (self.cut_short(why), json!({ "exitCode": null, "stopped": true }), Some(why.clone()), None)
+            }
             WatchEnd::Running => {
                 let data = json!({ "exitCode": null, "background": true, "pid": self.pid, "log": self.log });
                 (self.running(), data, Some(format!("In background, PID {}", self.pid())), None)

@@ -5,7 +5,12 @@ use std::{pin::pin, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{live_output::LiveOutput, output::Output, tmp_limit::wait_until_full};
+use super::{
+    limits::{LimitedCommand, wait_until_passed},
+    live_output::LiveOutput,
+    output::Output,
+    tmp_limit::wait_until_full,
+};
 use crate::base::{
     path::AbsPath,
     terminal::{CommandEvent, Exit, RunningCommand},
@@ -20,10 +25,19 @@ pub enum WatchEnd {
     TimedOut(Duration),
     /// It filled the session's folder for temporary files.
     TmpFull,
+    /// It passed another limit: which, for the model.
+    Stopped(String),
     /// It still runs, as wished.
     Running,
     /// Its terminal was lost: why.
     TerminalLost(String),
+}
+
+impl WatchEnd {
+    /// Whether castor ended the command.
+    pub fn is_ended(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::TimedOut(_) | Self::TmpFull | Self::Stopped(_))
+    }
 }
 
 /// The limits of a watch.
@@ -36,6 +50,7 @@ pub struct WatchLimit {
     pub delay: Option<Duration>,
     /// The session's own folder for temporary files, if it writes there.
     pub tmp: Option<AbsPath>,
+    pub command: Option<LimitedCommand>,
 }
 
 /// Watches a command; what it prints goes to `output` and `live`. Ends it unless it goes on as wished.
@@ -48,6 +63,12 @@ pub async fn watch(
     let started = Instant::now();
     let mut heard = started;
     let mut full = pin!(wait_until_full(until.tmp.clone()));
+    let mut passed = pin!(async {
+        match until.command.clone() {
+            Some(it) => wait_until_passed(it).await,
+            None => std::future::pending().await,
+        }
+    });
     let res = loop {
         tokio::select! {
             // A cancel comes first, however much is printed.
@@ -68,10 +89,11 @@ pub async fn watch(
                 CommandEvent::TerminalLost(why) => break WatchEnd::TerminalLost(why),
             },
             () = &mut full => break WatchEnd::TmpFull,
+            why = &mut passed => break WatchEnd::Stopped(why),
             () = after(heard, until.silence) => break WatchEnd::TimedOut(until.silence.unwrap_or_default()),
         }
     };
-    if matches!(res, WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TmpFull) {
+    if res.is_ended() {
         output.push(&running.end().await);
     }
     tokio::select! {
