@@ -131,13 +131,13 @@ pub fn for_program(commands: &Confinement, own: &ProgramSandbox, line: Option<&P
     let mut res = commands.with_grant(&grant).unwrap_or_else(|| commands.clone());
     res.network &= own.network != Some(false);
     res.writable.extend(all(&own.writable));
-    let seen: Vec<AbsPath> = line.into_iter().flat_map(|it| named_by(it, &res)).collect();
+    let seen: Vec<AbsPath> = line.into_iter().flat_map(|it| seen_paths_of_line(it, &res)).collect();
     res.grant.seen.extend(seen);
     res
 }
 
 /// Scripts with the folder around them: what a script reads lies beside it. What opens other accounts is named in vain.
-fn named_by(line: &ProgramLine<'_>, it: &Confinement) -> Vec<AbsPath> {
+fn seen_paths_of_line(line: &ProgramLine<'_>, it: &Confinement) -> Vec<AbsPath> {
     let castor = it.own_folders.records.parent();
     let hidden: Vec<&AbsPath> = castor.iter().chain(&it.home).collect();
     let is_secret = |path: &AbsPath| {

@@ -78,19 +78,20 @@ fn passed(limits: CommandLimits, memory: Option<u64>, before: Option<Look>, now:
     let ProcessWeight { processes, memory: used } = now.weight;
     if max_processes > 0 && processes > max_processes {
         let what = format!("it had {processes} processes, and {max_processes} are the most");
-        return Some(said(&what, "tools.shell.maxProcesses"));
+        return Some(stop_reason(&what, "tools.shell.maxProcesses"));
     }
     if let Some(most) = memory.filter(|it| used > *it) {
         let what = format!("its processes used more than {} GB of memory", most / GB);
-        return Some(said(&what, "tools.shell.maxMemoryGb"));
+        return Some(stop_reason(&what, "tools.shell.maxMemoryGb"));
     }
     // Who makes room goes on.
     let falls = |free: u64| before.and_then(|it| it.free).is_some_and(|before| free < before);
     let is_short = now.free.is_some_and(|it| it < min_free_gb.saturating_mul(GB) && falls(it));
-    is_short.then(|| said(&format!("less than {min_free_gb} GB of the disk are free"), "tools.shell.minFreeDiskGb"))
+    is_short
+        .then(|| stop_reason(&format!("less than {min_free_gb} GB of the disk are free"), "tools.shell.minFreeDiskGb"))
 }
 
-fn said(why: &str, key: &str) -> String {
+fn stop_reason(why: &str, key: &str) -> String {
     format!("Command was stopped, because {why}. The user's setting {key} says so.")
 }
 
@@ -115,9 +116,9 @@ mod tests {
             (limits, Some(look(1, 1, Some(0))), look(1, 1, full), None),
         ] {
             let memory = Some(limits.max_memory_gb * GB);
-            let said = passed(limits, memory, before, now);
-            assert_eq!(said.is_some(), want.is_some(), "{now:?}");
-            assert!(want.is_none_or(|it| said.unwrap().contains(it)), "{now:?}");
+            let reason = passed(limits, memory, before, now);
+            assert_eq!(reason.is_some(), want.is_some(), "{now:?}");
+            assert!(want.is_none_or(|it| reason.unwrap().contains(it)), "{now:?}");
         }
     }
 }
