@@ -25,6 +25,9 @@ pub const CASTOR: &str = env!("CARGO_BIN_EXE_castor");
 /// A guard against hanging, not a measurement.
 pub const WATCHDOG: Duration = Duration::from_secs(30);
 
+/// Parts a transcript from what the agent wrote on stderr.
+pub const STDERR: &str = "\n-- stderr --\n";
+
 /// A home, a workspace, and what the binary is started with.
 pub struct Sandbox {
     dir: TempDir,
@@ -389,7 +392,7 @@ impl Client {
     pub fn transcript(&self) -> String {
         let errors = fs::read(&self.stderr).unwrap_or_default();
         let errors = String::from_utf8_lossy(&errors);
-        format!("{}\n-- stderr --\n{errors}", self.transcript.join("\n"))
+        format!("{}{STDERR}{errors}", self.transcript.join("\n"))
     }
 }
 

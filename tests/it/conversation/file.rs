@@ -9,7 +9,8 @@ use super::{model, pattern::Expected};
 #[derive(Default)]
 pub struct File {
     pub header: Header,
-    pub steps: Vec<Step>,
+    /// With the index of the line where each begins.
+    pub steps: Vec<(usize, Step)>,
     /// The scripted answers of each run of the agent: one before the first `> restart`, one after each.
     pub scripts: Vec<Vec<Value>>,
 }
@@ -23,6 +24,8 @@ pub struct Header {
     /// The agent gets no scripted model.
     pub no_model: bool,
     pub show_all: bool,
+    /// A rewrite spells lists out.
+    pub show_lists: bool,
     /// The protocol's, which initialize asks for.
     pub version: Option<u64>,
     /// The folder is not trusted by the environment.
@@ -114,21 +117,21 @@ impl File {
         if matches!(step, Step::Restart) {
             self.scripts.push(Vec::new());
         }
-        self.steps.push(step);
+        self.steps.push((idx, step));
         Ok(())
     }
 
     /// Adjacent lines are one step.
     fn expect(&mut self, idx: usize, line: &str) -> Result<(), String> {
         let expected = Expected::parse(line)?;
-        if let Some(Step::Expect(lines, before)) = self.steps.last_mut()
+        if let Some((_, Step::Expect(lines, before))) = self.steps.last_mut()
             && lines.end == idx
         {
             lines.end += 1;
             before.push(expected);
             return Ok(());
         }
-        self.steps.push(Step::Expect(idx..idx + 1, vec![expected]));
+        self.steps.push((idx, Step::Expect(idx..idx + 1, vec![expected])));
         Ok(())
     }
 }
@@ -141,6 +144,7 @@ impl Header {
             ("no", "session") => self.no_session = true,
             ("no", "model") => self.no_model = true,
             ("show", "all") => self.show_all = true,
+            ("show", "lists") => self.show_lists = true,
             ("version", it) => self.version = Some(it.parse().map_err(|_| "version wants a number")?),
             ("untrusted", "") => self.untrusted = true,
             ("mcp", it) => {
@@ -261,7 +265,7 @@ fn reads_every_kind_of_line() {
     assert_eq!(file.header.files.len(), 2);
     assert_eq!(file.scripts[0].len(), 1);
     assert_eq!(file.steps.len(), 7);
-    assert!(matches!(&file.steps[1], Step::Expect(lines, it) if *lines == (6..8) && it.len() == 2));
-    assert!(matches!(&file.steps[2], Step::Bytes(it) if it == b"{\xff\\\n"));
+    assert!(matches!(&file.steps[1], (6, Step::Expect(lines, it)) if *lines == (6..8) && it.len() == 2));
+    assert!(matches!(&file.steps[2], (8, Step::Bytes(it)) if it == b"{\xff\\\n"));
     assert!(parse("> x {}\nbare\n").is_err());
 }

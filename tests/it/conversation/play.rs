@@ -1,6 +1,6 @@
 //! Plays a conversation: sends what it says, and compares what comes with what it expects.
 
-use std::{collections::VecDeque, fs, time::Duration};
+use std::{collections::VecDeque, fs};
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use super::{
     alias::Aliases,
     file::{self, Answer, File, Step},
     pattern::{self, Expected, Line, Mark},
+    rewrite::{self, NewLines},
 };
 use crate::{
     client::{Client, Next, Sandbox},
@@ -16,23 +17,34 @@ use crate::{
 
 /// Left out unless the file says `show all`; they are validated all the same.
 const QUIET_UPDATES: &[&str] = &["usage_update", "session_info_update", "available_commands_update"];
-/// While expected lines are rewritten: how long to listen where nobody can tell that all has been said.
-const LISTEN: Duration = Duration::from_millis(1500);
 
-/// What is wrong; and the text of the file, with its expected lines rewritten, as far as it was played, if `update`.
-pub fn play(text: &str, update: bool) -> (Result<(), String>, String) {
-    let file = match file::parse(text) {
-        Ok(file) => file,
-        Err(why) => return (Err(why), text.to_owned()),
-    };
+/// Why a conversation failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// The line of the file; 0: none.
+    pub line: usize,
+    pub why: String,
+    /// All messages up to there, and what the agent wrote on stderr.
+    pub transcript: String,
+}
+
+pub fn play(text: &str) -> Result<(), Failure> {
+    let file = parse(text)?;
+    Player::start(&file).play(&file)
+}
+
+/// The text with what came in place of its expected lines, as far as the file could be played.
+pub fn rewritten(text: &str) -> Result<String, Failure> {
+    let file = parse(text)?;
     let mut player = Player::start(&file);
-    let played = player.all(&file, update);
-    let played = played.map_err(|why| {
-        let transcript = player.client.transcript();
-        let _ = player.client.kill();
-        format!("{why}\n-- transcript --\n{transcript}")
-    });
-    (played, player.rewritten(text))
+    player.new_lines = Some(NewLines::default());
+    // What stopped it shows when the new text is played.
+    let _ = player.play(&file);
+    Ok(player.new_lines.unwrap_or_default().put_into(text))
+}
+
+fn parse(text: &str) -> Result<File, Failure> {
+    file::parse(text).map_err(|why| Failure { line: 0, why, transcript: String::new() })
 }
 
 struct Player {
@@ -44,8 +56,10 @@ struct Player {
     n_requests: u64,
     /// Read, but not yet expected.
     peeked: VecDeque<Line>,
-    /// Lines of the file with what is to stand there instead.
-    new_blocks: Vec<(std::ops::Range<usize>, Vec<String>)>,
+    /// Where the file is, counted from 1.
+    line: usize,
+    /// What came in place of expected lines, if these are not to be compared.
+    new_lines: Option<NewLines>,
 }
 
 impl Player {
@@ -77,17 +91,29 @@ impl Player {
             n_runs: 1,
             n_requests: 0,
             peeked: VecDeque::new(),
-            new_blocks: Vec::new(),
+            line: 0,
+            new_lines: None,
         }
     }
 
-    fn all(&mut self, file: &File, update: bool) -> Result<(), String> {
+    fn play(&mut self, file: &File) -> Result<(), Failure> {
+        self.all(file).map_err(|why| {
+            let transcript = self.client.transcript();
+            let _ = self.client.kill();
+            Failure { line: self.line, why, transcript }
+        })
+    }
+
+    fn all(&mut self, file: &File) -> Result<(), String> {
         self.open(file)?;
-        for (idx, step) in file.steps.iter().enumerate() {
+        for (idx, (line, step)) in file.steps.iter().enumerate() {
+            self.line = line + 1;
             match step {
-                Step::Expect(lines, _) if update => {
-                    let last = !file.steps[idx + 1..].iter().any(|it| matches!(it, Step::Expect(..)));
-                    self.listen(step, lines, last)?;
+                Step::Expect(lines, expected) if self.new_lines.is_some() => {
+                    let is_last = !file.steps[idx + 1..].iter().any(|(_, it)| matches!(it, Step::Expect(..)));
+                    let heard = self.listen(expected, is_last)?;
+                    let new = rewrite::new_lines(expected, &heard, file.header.show_lists);
+                    self.new_lines.get_or_insert_default().push(lines.clone(), new);
                 }
                 _ => self.step(file, step)?,
             }
@@ -197,8 +223,9 @@ impl Player {
     }
 
     fn expect(&mut self, expected: &[Expected]) -> Result<(), String> {
-        let mut rest = expected;
+        let (mut rest, start) = (expected, self.line);
         while let Some(first) = rest.first() {
+            self.line = start + expected.len() - rest.len();
             let n_loose = rest.iter().take_while(|it| it.mark != Mark::Next).count();
             if n_loose == 0 {
                 compare(first, &self.next()?)?;
@@ -316,65 +343,30 @@ impl Player {
         if status.code() == Some(code) { Ok(()) } else { Err(format!("exit status {status}, expected {code}")) }
     }
 
-    /// Reads what comes in place of a step's lines, and remembers it as the new ones.
-    fn listen(&mut self, step: &Step, lines: &std::ops::Range<usize>, last: bool) -> Result<(), String> {
-        let Step::Expect(_, expected) = step else { return Ok(()) };
+    /// All that comes in place of a step's lines.
+    fn listen(&mut self, expected: &[Expected], is_last: bool) -> Result<Vec<Line>, String> {
         let mut heard: Vec<Line> = self.peeked.drain(..).collect();
         loop {
-            let settled = self.client.ledger.is_idle() || self.client.ledger.questions().next().is_some();
-            let limit = if settled { LISTEN / 5 } else { LISTEN };
-            match self.client.next_within(limit)? {
+            let is_settled = self.client.ledger.is_idle() || self.client.ledger.questions().next().is_some();
+            match self.client.next_within(rewrite::patience(expected, &heard, is_settled))? {
                 Next::Message(message) => heard.extend(self.line(&message)),
                 Next::Nothing | Next::End => break,
             }
         }
-        if last && self.client.ledger.is_idle() {
+        if is_last && self.client.ledger.is_idle() {
             let (_, rest) = self.client.end()?;
             schemas::check_logs(&self.sandbox.home())?;
             heard.extend(rest.iter().filter_map(|it| self.line(it)));
         }
-        self.new_blocks.push((lines.clone(), rewrite(expected, &heard)));
-        Ok(())
+        Ok(heard)
     }
-
-    fn rewritten(&self, text: &str) -> String {
-        let mut lines: Vec<&str> = text.lines().collect();
-        for (range, new) in self.new_blocks.iter().rev() {
-            lines.splice(range.clone(), new.iter().map(String::as_str));
-        }
-        lines.join("\n") + "\n"
-    }
-}
-
-/// Lines that still match stay as they are, patterns and all; drafts are spelled out.
-fn rewrite(expected: &[Expected], heard: &[Line]) -> Vec<String> {
-    let mut open: Vec<&Expected> = expected.iter().collect();
-    let any_order = open.iter().any(|it| it.mark == Mark::AnyOrder);
-    let mut res: Vec<String> = Vec::new();
-    for line in heard {
-        let new = match open.iter().position(|it| it.matches(line)) {
-            Some(at) if open[at].mark == Mark::Many => format!("{} {}", open[at].mark.text(), open[at].text),
-            Some(at) if open[at].is_draft() => format!("{} {}", open.remove(at).mark.text(), line.text()),
-            Some(at) => {
-                let it = open.remove(at);
-                format!("{} {}", it.mark.text(), it.text)
-            }
-            None if any_order => format!("{} {}", Mark::AnyOrder.text(), line.text()),
-            None => format!("{} {}", Mark::Next.text(), line.text()),
-        };
-        let repeated = new.starts_with(Mark::Many.text()) && res.last() == Some(&new);
-        if !repeated {
-            res.push(new);
-        }
-    }
-    res
 }
 
 fn compare(expected: &Expected, line: &Line) -> Result<(), String> {
     if expected.matches(line) {
         return Ok(());
     }
-    Err(format!("expected: {}\nbut came: {}", expected.text, line.text()))
+    Err(expected.first_difference(line))
 }
 
 fn launch(sandbox: &mut Sandbox, file: &File, run: usize, aliases: &Aliases) -> Client {
