@@ -181,7 +181,7 @@ fn is_empty(turn: &Turn) -> bool {
     turn.role() == Role::Model
         && turn.parts().iter().all(|it| match it {
             TurnPart::Content(Part::Text { text, .. }) => text.is_empty(),
-            // Thoughts are not sent back.
+            // Providers refuse thoughts that nothing follows.
             TurnPart::Content(Part::Thought { .. }) => true,
             _ => false,
         })
