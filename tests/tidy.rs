@@ -9,10 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[path = "tidy/comments.rs"]
+mod comments;
 #[path = "tidy/cycles.rs"]
 mod cycles;
 #[path = "tidy/docs.rs"]
 mod docs;
+#[path = "tidy/exceptions.rs"]
+mod exceptions;
 #[path = "tidy/findable.rs"]
 mod findable;
 #[path = "tidy/handlers.rs"]
@@ -25,6 +29,8 @@ mod names;
 mod pages;
 #[path = "tidy/places.rs"]
 mod places;
+#[path = "tidy/shape.rs"]
+mod shape;
 #[path = "tidy/text.rs"]
 mod text;
 #[path = "tidy/weight.rs"]
@@ -32,13 +38,10 @@ mod weight;
 #[path = "tidy/wording.rs"]
 mod wording;
 
-use text::{braced, crate_paths, expand, indent, is_field, is_fn, is_struct, items};
+use text::{braced, crate_paths, expand, indent, is_fn, items};
 
 const MAX_LINES: usize = 500;
 const MAX_FN_LINES: usize = 60;
-const MAX_FIELDS: usize = 12;
-/// Structs that are never made: tables for a schema, with a field for each row.
-const TABLES: &[&str] = &["struct MetaPlaces {", "struct Methods {"];
 /// Four spaces each, counted from the `fn` line: the body, three levels of blocks, two for the shape of an expression.
 const MAX_FN_LEVELS: usize = 6;
 const IMPURE: &[&str] = &[
@@ -283,23 +286,6 @@ fn functions_are_short_and_flat() {
             let levels = deepest.saturating_sub(item.indent) / 4;
             if levels > MAX_FN_LEVELS {
                 report.add(&source, item.at, &format!("{levels} levels deep, at most {MAX_FN_LEVELS}"));
-            }
-        }
-    }
-}
-
-#[test]
-fn structs_have_few_fields() {
-    let mut report = Report::default();
-    for source in sources() {
-        for item in items(&source.text, is_struct) {
-            if TABLES.iter().any(|it| item.lines.first().is_some_and(|line| line.ends_with(it))) {
-                continue;
-            }
-            let inner = item.lines.iter().filter(|it| indent(it) == item.indent + 4);
-            let n_fields = inner.filter(|it| is_field(it)).count();
-            if n_fields > MAX_FIELDS {
-                report.add(&source, item.at, &format!("{n_fields} fields, at most {MAX_FIELDS}"));
             }
         }
     }

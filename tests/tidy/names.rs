@@ -91,19 +91,30 @@ fn types(code: &str) -> Vec<(usize, String, bool)> {
 
 /// How many there are beside `self`.
 fn parameters(item: &str) -> usize {
+    parameter_list(item).len()
+}
+
+/// The parameters beside `self`, with their types.
+pub fn parameter_list(item: &str) -> Vec<String> {
     let text = item.split_once("fn ").map_or(item, |it| it.1).replace("->", "");
     let (mut angles, mut depth, mut all) = (0, 0, vec![String::new()]);
     for c in text.chars() {
+        let is_inside = depth > 0;
         match c {
             '<' => angles += 1,
             '>' => angles -= 1,
-            '(' | '[' => depth += i32::from(depth > 0 || (angles == 0 && c == '(')),
+            '(' | '[' => depth += i32::from(is_inside || (angles == 0 && c == '(')),
             ')' | ']' if depth == 1 && angles == 0 => break,
-            ')' | ']' if depth > 0 => depth -= 1,
-            ',' if depth == 1 && angles == 0 => all.push(String::new()),
-            _ if depth > 0 => all.last_mut().unwrap().push(c),
+            ')' | ']' if is_inside => depth -= 1,
+            ',' if depth == 1 && angles == 0 => {
+                all.push(String::new());
+                continue;
+            }
             _ => (),
         }
+        if is_inside {
+            all.last_mut().unwrap().push(c);
+        }
     }
-    all.iter().map(|it| it.trim()).filter(|it| !it.is_empty() && !it.ends_with("self")).count()
+    all.iter().map(|it| it.trim().to_owned()).filter(|it| !it.is_empty() && !it.ends_with("self")).collect()
 }

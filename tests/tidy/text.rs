@@ -78,8 +78,10 @@ pub fn starts_item(line: &str, word: &str) -> bool {
 
 pub fn is_field(line: &str) -> bool {
     let line = line.trim();
+    // Whoever may see it.
+    let line = line.strip_prefix("pub(").and_then(|it| it.split_once(") ")).map_or(line, |it| it.1);
     let (name, _) = line.split_once(':').unwrap_or_default();
-    let name = name.strip_prefix("pub ").or_else(|| name.strip_prefix("pub(crate) ")).unwrap_or(name);
+    let name = name.strip_prefix("pub ").unwrap_or(name);
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '#')
 }
 

@@ -60,8 +60,8 @@ impl AhpHost {
 
 type FileOutcome = Result<FileAnswer, FileTrouble>;
 
-/// It replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
-/// Clients show its label and what `_meta` says of the command.
+/// The item that replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
+/// `_meta` says of the command what clients show beside the label.
 fn item(it: &HostedCommand, n_typed: usize) -> CompletionItem {
     let HostedCommand { name, description, hint } = it;
     let meta = [

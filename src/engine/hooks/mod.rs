@@ -76,13 +76,13 @@ impl Hooks {
         Self { rows: self.rows.iter().filter(is_kept).cloned().collect(), ..self.clone() }
     }
 
-    /// Whether there are none of the settings.
-    /// Those of the client alone: they start nothing.
+    /// The hooks of the client alone: they start nothing.
     pub fn of_client(&self) -> Self {
         let rows = self.rows.iter().filter(|it| it.hook.is_of_client()).cloned().collect();
         Self { rows, ..self.clone() }
     }
 
+    /// Tells that the settings have no hooks.
     pub fn is_empty(&self) -> bool {
         self.rows.iter().all(|it| it.hook.is_of_client())
     }

@@ -68,7 +68,7 @@ pub struct Record {
     /// Folders of the session, `cwd` first.
     pub roots: Vec<AbsPath>,
     pub mode: Mode,
-    /// As configured; a request may go to another.
+    /// The configured model; a request may go to another.
     pub model: String,
     pub principal: Principal,
     pub tuning: Tuning,
@@ -80,7 +80,7 @@ pub struct Record {
     past: SessionPast,
 }
 
-/// What the session said so far.
+/// Facts of the session so far, folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct SessionPast {
     history: History,
@@ -89,7 +89,7 @@ struct SessionPast {
     files: FileState,
     routes: RouteHistory,
     meter: UsageMeter,
-    /// How large a request was when it was last compressed, or could not be.
+    /// The size of a request when it was last compressed, or could not be.
     compressed_at: Option<u64>,
     scale: TokenScale,
     commands: CommandExposure,
@@ -98,28 +98,28 @@ struct SessionPast {
     refused: RefusedParts,
 }
 
-/// Where requests went.
+/// The routes of requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct RouteHistory {
-    /// Of the last request.
+    /// The route of the last request.
     last: Option<RoutedRequest>,
     /// A model that was left in this turn, and why.
     left_model: Option<(String, String)>,
 }
 
-/// What became of what was allowed for longer.
+/// Grants that were saved beyond the session.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct PersistedGrants {
     /// Taken back: what holds in the folder does not hold here any more.
     revoked: Vec<Grant>,
-    /// Of what was allowed here, what was written down for future sessions.
+    /// The grants of this session that were saved for future sessions.
     saved: Vec<Grant>,
 }
 
-/// What the model knows of files, and what can be given back of them.
+/// The model's knowledge of files, and the checkpoints that can restore them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct FileState {
-    /// As it was last read.
+    /// The memory files as they were last read.
     memory: Memory,
     seen: SeenFiles,
     checkpoints: Checkpoints,
@@ -145,11 +145,11 @@ pub struct SessionOrigin {
     pub mode: Mode,
     pub model: String,
     pub principal: Principal,
-    /// Of an agent's run: the call that it carries out.
+    /// The call that an agent's run carries out.
     pub child_of: Option<ChildLink>,
-    /// Of an agent's run.
+    /// The thread of an agent's run.
     pub thread: Option<ThreadId>,
-    /// Whose `user:` keys its state has; `None`: the default user's.
+    /// The owner of the state's `user:` keys; `None`: the default user.
     pub user: Option<String>,
 }
 
@@ -199,27 +199,27 @@ impl Record {
         self.past.stream.thread.as_ref()
     }
 
-    /// What the model may see of the past, oldest first.
+    /// The turns that the model may see, oldest first.
     pub fn turns(&self) -> &[Arc<Turn>] {
         &self.past.history.turns
     }
 
-    /// How models count tokens.
+    /// The scale by which models count tokens.
     pub fn token_scale(&self) -> &TokenScale {
         &self.past.scale
     }
 
-    /// What the model is told of user and project.
+    /// The memory files of user and project that the model reads.
     pub fn memory(&self) -> &Memory {
         &self.past.files.memory
     }
 
-    /// What the model was told of folders that its calls came to, and still knows.
+    /// The memory files of folders that its calls came to, and that the model still knows.
     pub fn discovered_memory(&self) -> impl Iterator<Item = &MemoryFile> {
         self.past.history.discovered_memory.files()
     }
 
-    /// What of these files of such folders it is to be told.
+    /// Those of `files` that the model has not read.
     pub fn unknown_memory(&self, files: &[MemoryFile]) -> Vec<MemoryFile> {
         self.past.history.discovered_memory.unknown_files(files, self.past.files.memory.size())
     }
@@ -233,37 +233,37 @@ impl Record {
         self.past.state.is_run
     }
 
-    /// Whose `user:` keys it has.
+    /// The owner of its `user:` keys.
     pub fn user(&self) -> &str {
         self.past.state.user()
     }
 
-    /// What was used up of what may be limited.
+    /// The usage so far of everything that limits count.
     pub fn limit_usage(&self, span: LimitSpan) -> LimitUsage {
         self.past.meter.limit_usage(span)
     }
 
-    /// What the models took in the turn at hand.
+    /// The tokens of the turn at hand.
     pub fn turn_usage(&self) -> Option<Usage> {
         self.past.meter.usage()
     }
 
-    /// How large a request was, in tokens, after the last time that the conversation was compressed, or should have been.
     /// The hash of a file as the model knows it, in hexadecimal digits. `path`: where it really is.
     pub fn seen_hash(&self, path: &AbsPath) -> Option<&str> {
         self.past.files.seen.hash(path)
     }
 
-    /// What can be undone.
+    /// Checkpoints that an undo can restore.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.past.files.checkpoints
     }
 
+    /// The size of a request, in tokens, after the last time that the conversation was compressed, or should have been.
     pub fn compressed_at(&self) -> Option<u64> {
         self.past.compressed_at
     }
 
-    /// Where the last request went; `None` before the first.
+    /// The route of the last request; `None` before the first.
     pub fn last_route(&self) -> Option<&RoutedRequest> {
         self.past.routes.last.as_ref()
     }
@@ -273,7 +273,7 @@ impl Record {
         &self.past.stream.id
     }
 
-    /// What the host runs before the next prompt, in order.
+    /// The calls that the host runs before the next prompt, in order.
     pub fn pending_calls(&self) -> Vec<ToolCall> {
         self.past.history.pending_calls()
     }
@@ -298,34 +298,35 @@ impl Record {
         }
     }
 
-    /// Whether a call of this id was made before: ids from providers may repeat.
+    /// Tells whether a call of this id was made before: ids from providers may repeat.
     pub fn knows_call(&self, id: &CallId) -> bool {
         self.past.history.knows_call(id)
     }
 
-    /// What the user allowed: here, and of `kept`, which holds in the folder, what was not taken back.
+    /// The grants in force: those of this session, and those of `kept`, which holds in the folder, that were not
+    /// revoked.
     pub fn active_grants(&self, kept: &[Grant]) -> Vec<Grant> {
         let more =
             kept.iter().filter(|it| !self.past.persisted_grants.revoked.contains(it) && !self.grants.contains(it));
         self.grants.iter().chain(more).cloned().collect()
     }
 
-    /// Whether what was allowed here was written down for future sessions.
+    /// Tells whether a grant of this session was saved for future sessions.
     pub fn is_saved(&self, grant: &Grant) -> bool {
         self.past.persisted_grants.saved.contains(grant)
     }
 
-    /// Whether the user was asked about a command before, as the mode asks.
+    /// Tells whether the user was asked about a command before, as the mode asks.
     pub fn was_command_asked(&self) -> bool {
         self.past.commands.asked
     }
 
-    /// Whether a command of the session could read secrets: then none has the network unasked.
+    /// Tells whether a command of the session could read secrets: then none has the network unasked.
     pub fn secrets_exposed(&self) -> bool {
         self.past.commands.exposed
     }
 
-    /// What commands reached.
+    /// The hosts that commands reached.
     pub fn network_use(&self) -> &NetworkUse {
         &self.past.commands.network
     }

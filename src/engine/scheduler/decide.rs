@@ -79,12 +79,12 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, s
     }
 }
 
-/// Asks a safety checker, by its place in the rules.
-/// By the rules and grants of the session alone.
+/// The verdict of the session's rules and grants alone.
 pub fn own_verdict(tools: &Toolbox, query: &policy::Query) -> policy::Verdict {
     policy::decide(&tools.rules, query)
 }
 
+/// Asks a safety checker, by its place in the rules.
 fn ask_checker(
     call: &mut Call,
     step: &mut Step<'_>,
@@ -112,7 +112,7 @@ fn about_file(file: &str, it: CheckFinding) -> CheckFinding {
     }
 }
 
-/// What the client says of all subjects; `None`: one has to be asked about still.
+/// Combines the client's findings on all subjects; `None`: one is still to be asked about.
 fn combine_findings(said: &[Result<CheckFinding, String>], n_subjects: usize) -> Option<&Result<CheckFinding, String>> {
     let strictness = |it: &&Result<CheckFinding, String>| it.as_ref().map_or(Decision::Deny, |it| it.decision);
     let worst = said.iter().max_by_key(strictness)?;
@@ -153,7 +153,7 @@ pub(super) fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> 
     Some(reasons.collect::<Vec<_>>().join("\n")).filter(|it| !it.is_empty())
 }
 
-/// Who was asked last said something, or failed.
+/// Adds the finding of the reviewer that was asked last, or its failure.
 pub fn add_verdict(call: &mut Call, cx: &mut CallContext<'_, '_>, said: Result<CheckFinding, String>) {
     let CallState::Checking(it) = std::mem::replace(&mut call.state, CallState::Waiting) else { return };
     let Checking { who, targets, said: mut reviews, .. } = *it;

@@ -81,12 +81,12 @@ enum BackgroundCheckpoint {
 }
 
 impl CheckpointState {
-    /// `is_on`: whether what calls may change is held.
     /// An earlier call walked the roots.
     pub fn set_opened(&mut self) {
         self.is_opened = true;
     }
 
+    /// Switches checkpoints: `is_on` has files held before calls change them.
     pub fn set_enabled(&mut self, is_on: bool) {
         self.is_on = is_on;
     }

@@ -44,8 +44,7 @@ pub struct ChildStart {
 pub enum ChildModel {
     /// As the definition or the session above names it.
     Named(String),
-    /// An agent that is not castor's, under this name.
-    /// With what its last run in this session left to it.
+    /// An agent that is not castor's, under this name, with the memory that its last run in this session left to it.
     Peer { name: String, peer: Box<PeerAgent>, memory: Option<String> },
 }
 
