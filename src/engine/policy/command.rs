@@ -52,7 +52,7 @@ pub fn decide(rules: &RuleSet, query: &Query, text: Result<&str, &'static str>) 
     }
 }
 
-/// What is thought of each command in `text` by itself.
+/// The verdict on each command in `text` by itself.
 pub fn parts(rules: &RuleSet, query: &Query, text: &str) -> Vec<(String, PartialVerdict)> {
     let judge = LineJudge::new(rules, query, text, shell::parse(text));
     let script = judge.line.script();
@@ -79,7 +79,7 @@ struct LineJudge<'a> {
     line: ShellLine,
     /// All of it only looks.
     read_only: bool,
-    /// What of it is guarded.
+    /// The guarded words of it.
     guarded: GuardedWords,
     /// It goes to folders that are not the session's.
     leaves_roots: bool,
@@ -129,7 +129,7 @@ impl<'a> LineJudge<'a> {
         &self.line.script().commands
     }
 
-    /// Whether a rule of the user's that says `opaque = true` names what the line begins with.
+    /// Tells whether a rule of the user's that says `opaque = true` names the beginning of the line.
     fn is_trusted_though_opaque(&self) -> bool {
         let Some(first) = self.commands().first() else { return false };
         let words: Vec<ShellWord> = self.text.split_whitespace().map(ShellWord::from_literal).collect();
@@ -179,7 +179,7 @@ impl<'a> LineJudge<'a> {
         self.guarded.guards.iter().find(|it| it.0 == at).map(|it| it.1)
     }
 
-    /// Whether a command of a plain line does nothing but look, or run others that are judged themselves.
+    /// Tells whether a command of a plain line only looks, or only runs others that are judged themselves.
     fn is_harmless(&self, command: &ShellCommand) -> bool {
         let believed = || are_believed(self.query, self.line.script(), std::slice::from_ref(command));
         // What is allowed in one place may do harm in another, and so may what hands on words.
@@ -191,7 +191,7 @@ impl<'a> LineJudge<'a> {
             && (self.read_only || safe::is_read_only(command) && believed() && stays)
     }
 
-    /// What is thought of one command.
+    /// The verdict on one command.
     fn part(&self, at: usize, command: &ShellCommand) -> PartialVerdict {
         let spelling = CommandSpelling::new(command, (at == 0).then_some(self.text), self.query.args);
         let speaking = self.match_rules(command, &spelling);
@@ -317,7 +317,7 @@ impl<'a> LineJudge<'a> {
         }
     }
 
-    /// Whether the user allowed it for this session, by a prefix that `fits`.
+    /// Tells whether the user allowed it for this session, by a prefix that `fits`.
     fn is_granted(&self, command: &ShellCommand, fits: impl Fn(&str) -> bool) -> bool {
         let is_simple = matches!(&self.line, ShellLine::Plain(it) if it.is_simple());
         let covers = |it: &Grant| match it {
@@ -386,7 +386,7 @@ impl<'a> LineJudge<'a> {
         }
     }
 
-    /// What "allow for this session" would grant.
+    /// The grant that "allow for this session" would make.
     fn grant(&self, asked: &[&ShellCommand]) -> Option<Grant> {
         let is_simple = matches!(&self.line, ShellLine::Plain(it) if it.is_simple());
         // A yes for the session does not read what cannot be read.
@@ -398,7 +398,7 @@ impl<'a> LineJudge<'a> {
     }
 }
 
-/// Whether git is all that the folder's files could lead, in a repository whose configuration names no programs.
+/// Tells whether git is all that the folder's files could lead, in a repository whose configuration names no programs.
 fn reads_plain_repository(query: &Query, script: &Script) -> bool {
     let is_git = |it: &&ShellCommand| it.program() == Some("git");
     let stays = |it: &ShellWord| !["-C", "--git-dir", "--work-tree"].iter().any(|option| it.text.starts_with(option));
@@ -410,8 +410,8 @@ fn reads_plain_repository(query: &Query, script: &Script) -> bool {
         && led.all(|it| is_git(&it) && it.args().iter().all(stays))
 }
 
-/// Whether words say enough to call commands looking, in the session's folders. Where no sandbox makes everything read-only, and masks what is
-/// secret, only those are believed that are written out.
+/// Tells whether words say enough to call commands looking, in the session's folders. Where no sandbox makes everything
+/// read-only, and masks what is secret, only those are believed that are written out.
 fn are_believed(query: &Query, script: &Script, commands: &[ShellCommand]) -> bool {
     let literal = |it: &ShellCommand| it.words.iter().all(|it| it.kind == WordKind::Literal);
     let stays = |it: &ShellCommand| literal(it) && !persistent::works_elsewhere(it, query.roots);

@@ -15,7 +15,7 @@ use crate::base::{
     tool::{Access, ToolKind},
 };
 
-/// What allows writing temporary files.
+/// The rule that allows writing temporary files.
 const TEMPORARY_RULE: &str = "the session's own folder for temporary files";
 
 /// Decides whether the call may run. Nothing else in castor does.
@@ -49,7 +49,7 @@ pub fn next_checker<'a>(rules: &'a RuleSet, query: &Query) -> Option<DueChecker<
     checkers::next(rules, query, || decide_by_rules(rules, query).decision)
 }
 
-/// What the rules say by themselves.
+/// Decides by the rules alone.
 pub fn decide_by_rules(rules: &RuleSet, query: &Query) -> Verdict {
     let verdict = decide_unchecked(rules, query);
     if query.origin.annotations.is_none_or(|it: Annotations| it.trusted) {
@@ -109,7 +109,7 @@ fn tool_verdict(rules: &RuleSet, query: &Query) -> (PartialVerdict, Option<Grant
     }
 }
 
-/// Whether a yes for longer covers the call; those for commands are looked at with their parts.
+/// Tells whether a longer grant covers the call; those for commands are looked at with their parts.
 fn grant_covers(grant: &Grant, query: &Query) -> bool {
     let guarded = query.targets.paths.iter().any(|it| guards::guard_of_target(it).is_some());
     let is_for = |tool: &str| current_name(tool) == current_name(query.tool);
@@ -134,7 +134,7 @@ fn is_plain_edit(query: &Query) -> bool {
         && paths.iter().all(|it| it.in_roots)
 }
 
-/// What "allow for this session" would mean; nothing where it would not spare the next question.
+/// The grant that "allow for this session" would mean; none where it would not spare the next question.
 fn grant_offer(query: &Query) -> Option<Grant> {
     let is_edit = query.kind == ToolKind::Edit;
     let grant = if is_edit { Grant::Edits } else { Grant::for_tool(query.tool, &query.targets.hosts) };

@@ -26,7 +26,7 @@ use crate::base::{
 
 /// Longer patterns are not compiled.
 const MAX_REGEX: usize = 2048;
-/// How long a checker may take, unless it is written otherwise.
+/// The time that a checker may take, unless it is written otherwise.
 const TIMEOUT_MS: u64 = 5_000;
 /// The longest wait for a checker.
 const MAX_TIMEOUT_MS: u64 = 300_000;
@@ -87,7 +87,7 @@ struct RawRule {
     not_matches: Vec<String>,
 }
 
-/// Which calls a rule speaks of, beyond the tool's name.
+/// The calls that a rule speaks of, beyond the tool's name.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawScope {
@@ -147,7 +147,7 @@ pub fn misspelt_tools(rules: &[Rule], own: &[ToolSpec]) -> Vec<String> {
     odd.map(|(source, name, near)| format!("{source}: castor has no tool {name}; did you mean {near}?")).collect()
 }
 
-/// In place of a rule that would have restricted something; of one that allows nothing needs to be left.
+/// A rule in place of a broken one that would have restricted something. A broken rule that allows is dropped.
 fn broken_rule(table: &toml::Table, tier: Tier, place: &RuleSource) -> Option<Rule> {
     if table.get("decision").and_then(toml::Value::as_str) == Some("allow") {
         return None;
@@ -217,7 +217,7 @@ pub fn read_rule(table: toml::Table, tier: Tier, place: &RuleSource) -> Result<R
     Ok(res)
 }
 
-/// Whether a rule of this kind may name these tools.
+/// Checks that a rule of this kind may name these tools.
 fn check_tools(tools: &[String], decision: Decision, matcher: &ArgsMatcher) -> Result<(), RuleError> {
     if tools.is_empty() || tools.iter().any(String::is_empty) {
         return Err(RuleError::Invalid("toolName is empty"));

@@ -27,7 +27,7 @@ pub enum Tier {
     Admin = 5,
 }
 
-/// Where a yes stands, in thousandths: above what users usually write, as Gemini CLI's.
+/// The priority of a saved permission, in thousandths: above what users usually write, as Gemini CLI's.
 const SAVED_GRANT_PRIORITY: u32 = Tier::User as u32 * 1000 + 950;
 
 /// One rule of a policy file.
@@ -42,7 +42,7 @@ pub struct Rule {
     pub priority: u16,
     /// Empty: all.
     pub modes: Vec<Mode>,
-    /// Whether it holds only when the user can be asked, or only when not.
+    /// `Some(true)`: it holds only when the user can be asked; `Some(false)`: only when not.
     pub interactive: Option<bool>,
     pub matcher: ArgsMatcher,
     pub allows: AllowOptions,
@@ -59,9 +59,10 @@ pub struct CallPattern {
     pub subagent: Option<String>,
     /// Members that the tool's annotations must have.
     pub annotations: Map<String, Value>,
-    /// What the tool must say of itself, as a digest: a yes to one thing is none to what a server makes of it later.
+    /// The digest of what the tool must say of itself: an approval of one thing is none of what a server makes of it
+    /// later.
     pub digest: Option<String>,
-    /// Where it holds: in this folder and below. Whoever reads the rules for a folder leaves the others out.
+    /// The folder where it holds, and below. The reader of rules for a folder leaves the others out.
     pub folder: Option<AbsPath>,
 }
 
@@ -174,12 +175,12 @@ impl Rule {
         }
     }
 
-    /// In place of a rule that cannot be read.
+    /// A rule in place of one that cannot be read.
     pub fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: RuleSource) -> Self {
         Self { matcher: ArgsMatcher::Broken, ..Self::new(tools, Decision::Ask, tier, priority, source) }
     }
 
-    /// In place of a file that cannot be read: everything is asked about.
+    /// A rule in place of a file that cannot be read: castor asks about everything.
     pub fn broken_file(tier: Tier, file: &str) -> Self {
         Self::broken(vec!["*".to_owned()], tier, 999, RuleSource { file: file.to_owned(), line: 0 })
     }
@@ -222,7 +223,7 @@ impl Rule {
         }
     }
 
-    /// Whether it says something of the arguments.
+    /// Tells whether it says something of the arguments.
     pub fn is_specific(&self) -> bool {
         matches!(self.matcher, ArgsMatcher::Args(_) | ArgsMatcher::Prefixes(_) | ArgsMatcher::Command(_))
     }
@@ -235,12 +236,12 @@ impl Rule {
         matches!(self.matcher, ArgsMatcher::PlanFile)
     }
 
-    /// Whether it is a yes for ever.
+    /// Tells whether it is a saved permission.
     pub fn is_saved(&self) -> bool {
         self.decision == Decision::Allow && std::path::Path::new(&self.source.file).ends_with(GRANTS_FILE)
     }
 
-    /// Whether no yes but to the call itself counts where this rule asks.
+    /// Tells whether only an approval of the call itself counts where this rule asks.
     pub fn asks_every_time(&self) -> bool {
         let written_above = self.effective_priority() >= SAVED_GRANT_PRIORITY && !self.is_broken();
         self.tier == Tier::Admin || written_above || self.tier == Tier::Default && self.is_specific()
@@ -248,7 +249,7 @@ impl Rule {
 }
 
 impl Rule {
-    /// Whether it speaks of this tool at all, here and now.
+    /// Tells whether it speaks of this tool at all, here and now.
     pub fn applies(&self, query: &Query) -> bool {
         let said = |key: &str| query.origin.annotations.and_then(|it| it.members.get(key));
         (self.modes.is_empty() || self.modes.contains(&query.mode))
@@ -271,7 +272,7 @@ impl Rule {
         }
     }
 
-    /// Whether it speaks of a tool on offer.
+    /// Tells whether it speaks of an available tool.
     pub fn names_offer(&self, tool: &ToolSpec, server: Option<&str>) -> bool {
         let names = |tool| self.names_tool(ToolIdentity { tool, server });
         match (&self.matcher, tool.traits.is_patch) {

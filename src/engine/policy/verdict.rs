@@ -19,15 +19,15 @@ const MAX_WHY: usize = 300;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub decision: Decision,
-    /// Which rule decided, with its source: `default/write.toml: run_shell_command`.
+    /// The rule that decided, with its source: `default/write.toml: run_shell_command`.
     pub rule: String,
     /// For the model, when denied by a rule that says why.
     pub deny_message: Option<String>,
-    /// Of a denial.
+    /// The author of a denial.
     pub denier: Denier,
-    /// What a safety checker said, where it wants the question: for user and model.
+    /// The finding of a safety checker that wants the question: for user and model.
     pub reason: Option<String>,
-    /// Why it is asked, where that is more than the mode's own way, in a line: for the user.
+    /// The reason for the question in a line, where that is more than the mode's own way: for the user.
     pub why: Option<String>,
     /// The command only looks: it runs with everything read-only.
     pub read_only: bool,
@@ -38,11 +38,11 @@ pub struct Verdict {
     pub basis: VerdictBasis,
     /// The question may be answered with the mode `auto`.
     pub offers_auto: bool,
-    /// What "allow for this session" would grant; `None`: it is not on offer.
+    /// The grant that "allow for this session" would make; `None`: it is not available.
     pub grant: Option<Grant>,
 }
 
-/// What a verdict rests on, where that matters later.
+/// The basis of a verdict, where that matters later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VerdictBasis {
     #[default]
@@ -54,7 +54,7 @@ pub enum VerdictBasis {
 }
 
 impl Verdict {
-    /// What it lets the call do, or keeps it from, in the sandbox.
+    /// The sandbox grant that it gives the call, with its restrictions.
     pub fn sandbox_grant(&self) -> SandboxGrant {
         SandboxGrant {
             network_by_mode: self.network,
@@ -112,12 +112,12 @@ pub struct PartialVerdict {
     pub asks_every_time: bool,
     /// castor's own rules say so, for the mode.
     pub by_mode: bool,
-    /// Why it is asked; `None`: because the mode asks for all such calls.
+    /// The reason for the question; `None`: the mode asks for all such calls.
     pub why: Option<String>,
 }
 
 impl PartialVerdict {
-    /// Of no rule: what decides is a reason of its own.
+    /// A verdict of no rule: a reason of its own decides.
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());

@@ -20,16 +20,16 @@ use crate::base::{
     tool::{CallResult, ToolCall},
 };
 
-/// What stands for the model's words between results that it never answered and the next prompt: without it prompt and
-/// results would be one content, which the model reads as results alone.
+/// The model's words between results that it never answered and the next prompt: without them prompt and results would
+/// be one content, which the model reads as results alone.
 const BROKEN_OFF: &str = "[The previous response was interrupted before it completed.]";
 
-/// What the model is to make of words that come while it works.
+/// The remark before words of the user that come while the model works.
 const STEER: &str = "The user said this while you were working. Say to yourself whether it adds a task, changes or cancels \
                      one, or only tells more; change the plan as little as that takes, cancel only what is plainly \
                      cancelled, and acknowledge it in a few words.";
 
-/// What the model is said to have answered to a summary.
+/// The model's supposed answer to a summary.
 const UNDERSTOOD: &str = "Got it. Thanks for the additional context!";
 
 /// Turns, and what is open in them.
@@ -39,9 +39,9 @@ pub(super) struct History {
     call_ids: BTreeSet<CallId>,
     /// Calls without a result, in order.
     open_calls: VecDeque<(CallId, String)>,
-    /// Of these, what the host runs before the next prompt.
+    /// The calls among these that the host runs before the next prompt.
     pending_calls: BTreeSet<CallId>,
-    /// Where the current answer of the model began in `turns`.
+    /// The place in `turns` where the model's current answer began.
     answer: Option<usize>,
     pub discovered_memory: DiscoveredMemory,
 }
@@ -83,7 +83,8 @@ impl History {
         self.change_turn(Role::User, false, |parts| parts.extend(notice.map(TurnPart::Content)));
     }
 
-    /// What the user said while the model worked: behind the results, and marked, so that it is not taken for one.
+    /// Adds words of the user that came while the model worked: behind the results, and marked, so that they are not
+    /// taken for one.
     pub fn push_steering(&mut self, content: &[Part]) {
         self.answer = None;
         let (text, rest): (Vec<&Part>, Vec<&Part>) = content.iter().partition(|it| it.as_text().is_some());
@@ -119,7 +120,7 @@ impl History {
         self.answer = Some(self.turns.len());
     }
 
-    /// What was shown of the answer stays shown, but the model does not see it again.
+    /// Abandons an answer: its shown part stays shown, but the model does not see it again.
     pub fn abandon_answer(&mut self) {
         if let Some(start) = self.answer.take() {
             self.turns.truncate(start);
@@ -214,7 +215,7 @@ impl History {
         self.pending_calls = self.open_calls.iter().map(|(id, _)| id.clone()).collect();
     }
 
-    /// What the host runs before the next prompt, in order.
+    /// The calls that the host runs before the next prompt, in order.
     pub fn pending_calls(&self) -> Vec<ToolCall> {
         // The rest takes as long as the conversation, and each prompt asks.
         if self.pending_calls.is_empty() {

@@ -13,17 +13,17 @@ use crate::base::{
     prompt_options::{AnswerForm, PromptModel, PromptOptions},
 };
 
-/// What was chosen in a session, by the user or a client.
+/// Choices of the user or a client in a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionChoices {
     /// The mode that plan mode took the place of.
     pub(super) before_plan: Option<Mode>,
-    /// How far it may go.
+    /// The limits of turns and session.
     pub(super) limits: Option<Limits>,
-    /// By a client.
+    /// A client's title.
     pub(super) client_title: Option<String>,
     pub(super) client_prompt: Option<ClientPrompt>,
-    /// Whose the session is from the next prompt on; `None`: that was not chosen.
+    /// The owner of the session from the next prompt on; `None`: none was chosen.
     pub(super) next_agent: Option<Principal>,
     /// A definition that a client brought.
     pub(super) client_agent: Option<ClientAgent>,
@@ -31,29 +31,29 @@ pub struct SessionChoices {
     pub(super) switched_agents: BTreeMap<String, bool>,
     /// Skills that were switched on or off.
     pub(super) switched_skills: BTreeMap<String, bool>,
-    /// What runs of agents that are not castor's left to the next ones.
+    /// Memory of runs of agents that are not castor's, for the next ones.
     pub(super) peer_memory: BTreeMap<String, String>,
-    /// What the session has in place of a prompt's own options; `None`: no prompt has any.
+    /// The lasting choices while a prompt has options of its own; `None`: no prompt has any.
     pub(super) for_prompt: Option<Box<LastingChoices>>,
 }
 
-/// What holds again when a prompt is over; `None`: it has none of its own, or another was chosen since.
+/// The choices that hold again when a prompt is over; `None`: it has none of its own, or another was chosen since.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct LastingChoices {
     pub mode: Option<Mode>,
     pub model: Option<PromptModel>,
     pub limits: Option<Option<Limits>>,
-    /// Of the prompt: the only ones.
+    /// The only tools of the prompt.
     pub tools: Option<Vec<String>>,
-    /// Of the prompt.
+    /// The prompt's questions may have fields.
     pub forms: bool,
-    /// Of the prompt: what the host brought for it.
+    /// The tools and results that the host brought for the prompt.
     pub host: HostTools,
-    /// Of the prompt.
+    /// The form of the prompt's answer.
     pub answer: Option<AnswerForm>,
 }
 
-/// Whether a prompt is over, and no other agent goes on with it.
+/// Tells whether a prompt is over, and no other agent continues it.
 pub(super) fn ends_prompt(event: &AgentEvent) -> bool {
     match &event.kind {
         EventKind::AgentEnd { data, .. } => data.as_ref().is_none_or(|it| it.get(TRANSFER).is_none()),
@@ -61,7 +61,7 @@ pub(super) fn ends_prompt(event: &AgentEvent) -> bool {
     }
 }
 
-/// In the `data` of the end of a stream with which another agent goes on: its name.
+/// The key, in the `data` of the end of a stream, of the agent that continues the prompt.
 pub const TRANSFER: &str = "transferToAgent";
 
 impl SessionChoices {
@@ -93,7 +93,7 @@ impl Record {
         self.past.choices.before_plan
     }
 
-    /// How far it may go, if that was chosen in the session.
+    /// The limits, if the session has chosen any.
     pub fn limits(&self) -> Option<Limits> {
         self.past.choices.limits
     }
@@ -113,17 +113,17 @@ impl Record {
         self.past.choices.client_agent.as_ref()
     }
 
-    /// Whether an agent was switched on or off here.
+    /// The session's switch of an agent: on, off, or not touched.
     pub fn agent_switch(&self, agent: &str) -> Option<bool> {
         self.past.choices.switched_agents.get(agent).copied()
     }
 
-    /// Whether a skill was switched on or off here.
+    /// The session's switch of a skill: on, off, or not touched.
     pub fn skill_switch(&self, skill: &str) -> Option<bool> {
         self.past.choices.switched_skills.get(skill).copied()
     }
 
-    /// What the last run of an agent that is not castor's left to the next one.
+    /// The memory that the last run of an agent that is not castor's left to the next one.
     pub fn peer_memory(&self, agent: &str) -> Option<&str> {
         self.past.choices.peer_memory.get(agent).map(String::as_str)
     }
@@ -148,27 +148,27 @@ impl Record {
         self.lasting()?.tools.as_deref()
     }
 
-    /// What the host brought for the prompt at hand, if it did.
+    /// The tools and results that the host brought for the prompt at hand, if it did.
     pub fn prompt_host(&self) -> Option<&HostTools> {
         self.lasting().map(|it| &it.host).filter(|it| !it.is_empty())
     }
 
-    /// What the answer to the prompt at hand has to look like.
+    /// The form of the answer to the prompt at hand.
     pub fn answer_form(&self) -> Option<&AnswerForm> {
         self.lasting()?.answer.as_ref()
     }
 
-    /// Whether the prompt at hand has a mode, model or limits of its own.
+    /// Tells whether the prompt at hand has a mode, model or limits of its own.
     pub fn has_prompt_options(&self) -> bool {
         self.lasting().is_some()
     }
 
-    /// Whether the model has not answered what it was sent last.
+    /// Tells whether the model has not answered the last request.
     pub fn owes_answer(&self) -> bool {
         self.past.history.ends_open()
     }
 
-    /// Whether questions of the prompt at hand may have fields, whatever the client declared.
+    /// Tells whether questions of the prompt at hand may have fields, whatever the client declared.
     pub fn shows_forms(&self) -> bool {
         self.lasting().is_some_and(|it| it.forms)
     }

@@ -20,7 +20,7 @@ use crate::{
 pub struct RetryPatience {
     /// Attempts in all, the first included; `None`: the user did not say.
     pub max_attempts: Option<u32>,
-    /// Whether to try again when the network is the trouble.
+    /// Try again when the network is broken.
     pub retry_broken: bool,
 }
 
@@ -44,7 +44,7 @@ const FIRST_BROKEN_DELAY_MS: u64 = 1_000;
 const FIRST_UNATTENDED_DELAY_MS: u64 = 2_000;
 const NO_ROOM_DELAYS_MS: [u64; 2] = [1_000, 3_000];
 const MAX_DELAY_MS: u64 = 30_000;
-/// In percent, to both sides: many clients must not come back at the same instant.
+/// The jitter in percent, to both sides: many clients must not come back at the same instant.
 const JITTER: u64 = 30;
 
 /// A decision, with the reason that people are told.
@@ -129,13 +129,13 @@ pub struct FailureCase<'a> {
     pub answer_shown: bool,
     /// Models that could take over.
     pub fallback: Option<&'a str>,
-    /// Of the model that failed.
+    /// The policy of the model that failed.
     pub policy: FallbackPolicy,
-    /// Whether the user can be asked.
+    /// The user can be asked.
     pub interactive: bool,
-    /// Whether the user can be asked for another credential, and was not asked yet.
+    /// The user can be asked for another credential, and was not asked yet.
     pub can_renew: bool,
-    /// Whether the conversation is long enough for a shorter one to be worth an attempt.
+    /// The conversation is long enough for a shorter one to be worth an attempt.
     pub is_long: bool,
     pub patience: RetryPatience,
     pub now: Now,
@@ -148,7 +148,7 @@ impl FailureCase<'_> {
     }
 }
 
-/// What is done about the failure, by what it means.
+/// The action after a failure, by its meaning.
 pub fn on_failure(failure: &Failure, case: FailureCase<'_>) -> FailureAction {
     let FailureFinding { class, delay_ms } = classify(failure);
     let too_long = delay_ms.is_some_and(|it| it > MAX_SERVER_DELAY_MS);
@@ -200,7 +200,7 @@ pub fn outage_by_policy(failure: &Failure, now_ms: u64, policy: FallbackPolicy) 
     }
 }
 
-/// Whether a further attempt asks in another way: a new temperature, a word about what was wrong.
+/// Tells whether a further attempt asks in another way: a new temperature, a word about what was wrong.
 pub fn changes_request(failure: &Failure) -> bool {
     matches!(classify(failure).class, FailureClass::Stream | FailureClass::InvalidAnswer)
 }
@@ -213,7 +213,7 @@ fn is_too_long(class: FailureClass) -> bool {
     matches!(class, FailureClass::ContextTooLong | FailureClass::BodyTooLarge)
 }
 
-/// How often was tried, and how often it is at most.
+/// The attempts so far, and the most there can be.
 fn attempts(class: FailureClass, case: &FailureCase<'_>) -> (u32, u32) {
     let FailureCase { tries, patience, .. } = *case;
     let max_attempts = case.max_attempts();
@@ -286,7 +286,7 @@ fn stop_retrying(failure: &Failure, found: FailureFinding, most: u32, case: Fail
     FailureAction::GiveUp { why: texts.join(" ") }
 }
 
-/// What the user can do.
+/// Advice to the user.
 fn advice(failure: &Failure, class: FailureClass, delay_ms: Option<u64>, case: FailureCase<'_>) -> String {
     let named = delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS).map(duration_in_words);
     match class {

@@ -41,9 +41,9 @@ use crate::{
 #[derive(Debug)]
 pub struct Call {
     pub call: ToolCall,
-    /// Of the tool that it is for.
+    /// The traits of its tool.
     pub(super) traits: ToolTraits,
-    /// As the model asked for it; a tail call does not change what is answered.
+    /// The tool's name as the model asked for it; a tail call does not change the answer's name.
     pub(super) original_name: String,
     /// Another agent does it by itself, once it may.
     pub(super) asks_only: bool,
@@ -51,27 +51,27 @@ pub struct Call {
     /// The display changed since it was last shown.
     pub(super) display_dirty: bool,
     pub state: CallState,
-    /// What policy decided about, where it really is.
+    /// The real places of the files that policy decided about.
     pub places: Arc<[TargetPath]>,
     /// It was not only asked for.
     pub(super) has_run: bool,
-    /// Why the user is asked, where a safety checker wants it.
+    /// The reason why a safety checker wants the user to be asked.
     pub ask_reason: Option<String>,
-    /// Why policy asks: for the user only.
+    /// The reason why policy asks: for the user only.
     pub(super) policy_reason: Option<String>,
-    /// What policy lets it do in the sandbox, or keeps it from.
+    /// The sandbox grant that policy gives it, or its restrictions.
     pub(super) grant_if_allowed: SandboxGrant,
     /// The question has the choice of the mode `auto`.
     pub(super) offers_auto: bool,
     /// The user said yes to other arguments, about which policy has not decided yet.
     pub(super) edited: Option<EditedApproval>,
-    /// What the user allowed this call beyond the sandbox, with the first yes or after it had run into it.
+    /// The user's approval beyond the sandbox, with the first approval or after the call had run into it.
     pub(super) sandbox_grant: SandboxGrant,
-    /// How often that was asked.
+    /// The number of questions about that.
     pub(super) n_expansions: u8,
     /// The user was asked for another credential.
     pub(super) is_renewed: bool,
-    /// What castor has to say about what came of it.
+    /// Remarks of castor's on its outcome.
     notes: Vec<String>,
     pub(super) hook_effects: CallHookEffects,
     /// The mode `auto` has it run unasked: what no checkpoint holds is read-only to it.
@@ -80,11 +80,11 @@ pub struct Call {
     pub(super) is_looked_at: bool,
     /// Policy allowed it because it can be undone: where it cannot be, the user is asked.
     pub(super) needs_undo: bool,
-    /// What the state takes when this and all calls before it have ended.
+    /// The change of the state when this and all calls before it have ended.
     pub(super) state_change: StateDelta,
     /// It is not the model's, and it is not told of it.
     pub(super) is_aside: bool,
-    /// What came of such a call.
+    /// The outcome of such a call.
     pub(super) outcome: Option<Result<String, ToolError>>,
 }
 
@@ -141,15 +141,15 @@ pub enum CallState {
     Done,
 }
 
-/// What hooks of a call are told of.
+/// The part of a call that hooks read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookedPart {
     Call,
-    /// What a patch does to one of its files, as a call of another tool.
+    /// The change that a patch makes to one of its files, as a call of another tool.
     File(usize),
 }
 
-/// What a call waits for its hooks with.
+/// The outcome that a call keeps while its hooks run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AfterHooks {
     Begin,
@@ -159,7 +159,7 @@ pub enum AfterHooks {
 }
 
 impl AfterHooks {
-    /// What came of the call.
+    /// The output of the call, once there is one.
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             Self::Begin => None,
@@ -168,11 +168,11 @@ impl AfterHooks {
     }
 }
 
-/// What a call waits with for another credential.
+/// A call that waits for another credential.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RefusedCall {
     pub credential: Box<Credential>,
-    /// What the call ends with if nothing is renewed.
+    /// The output that the call ends with if nothing is renewed.
     pub output: Box<ToolOutput>,
     /// The user accepted once, and nothing had changed.
     pub is_repeated: bool,
@@ -188,10 +188,10 @@ pub enum RenewalStage {
     LoggingIn(ServerLogin),
 }
 
-/// What hooks did to a call.
+/// Effects of hooks on a call.
 #[derive(Debug, Default)]
 pub struct CallHookEffects {
-    /// Why they want the user to be asked, whatever policy says.
+    /// The reason why hooks want the user to be asked, whatever policy says.
     pub ask_reason: Option<String>,
     /// Arguments that they changed.
     pub changed_args: Vec<String>,
@@ -199,7 +199,7 @@ pub struct CallHookEffects {
     pub(super) n_tails: u8,
 }
 
-/// What the user said yes to in their own words, and what the question had said of the call.
+/// An approval in the user's own words, and the text of the question that it answers.
 #[derive(Debug)]
 pub struct EditedApproval {
     pub args: Value,
@@ -207,7 +207,7 @@ pub struct EditedApproval {
     pub grant: SandboxGrant,
 }
 
-/// What others said of a call.
+/// Reviews of a call by hooks, checkers and the client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reviews {
     pub checkers: Vec<CheckerVerdict>,
@@ -215,7 +215,7 @@ pub struct Reviews {
     pub client: Vec<Result<CheckFinding, String>>,
 }
 
-/// Who is asked about a call, and what is known by then.
+/// The review of a call that is under way, and the reviews before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checking {
     pub effect: EffectId,
@@ -223,22 +223,22 @@ pub struct Checking {
     pub timer: EffectId,
     pub who: Reviewer,
     pub targets: Targets,
-    /// What the ones before it said.
+    /// Reviews of the reviewers before it.
     pub said: Reviews,
 }
 
-/// Who reviews a call.
+/// A reviewer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reviewer {
     /// Its place in the rules; `None`: the client's policy.
     pub checker: Option<usize>,
-    /// Which subject of the decision it is asked about.
+    /// The index of the decision's subject that it reviews.
     pub subject: usize,
     pub limit_ms: u64,
 }
 
 impl CallState {
-    /// Whether the call's wave cannot run yet because of it.
+    /// Tells whether the call's wave has to wait for its decision.
     pub fn is_deciding(&self) -> bool {
         matches!(
             self,
@@ -250,14 +250,14 @@ impl CallState {
         )
     }
 
-    /// Whether it was begun and has not ended.
+    /// Tells whether it was begun and has not ended.
     pub fn is_under_way(&self) -> bool {
         let ending = matches!(self, Self::RunningHooks { then: AfterHooks::Failed(_) | AfterHooks::End(_), .. });
         let asks = matches!(self, Self::AwaitingAnswer { .. } | Self::SandboxDenied { .. } | Self::Unauthorized(_));
         ending || asks || matches!(self, Self::Checkpointing { .. } | Self::Running { .. })
     }
 
-    /// Who is asked about it.
+    /// The review that is under way.
     pub fn checking(&self) -> Option<&Checking> {
         match self {
             Self::Checking(it) => Some(it),
@@ -336,13 +336,13 @@ impl Call {
         self.traits.class == class
     }
 
-    /// Whether it started a sub-agent that has not ended.
+    /// Tells whether it started a sub-agent that has not ended.
     pub(super) fn is_child_under_way(&self) -> bool {
         let runs = matches!(self.state, CallState::Checkpointing { .. } | CallState::Running { .. });
         runs && self.is_of(PolicyClass::Delegate)
     }
 
-    /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
+    /// Takes in the targets that the world found. The tool names a look, the target names a change.
     pub fn apply_targets(&mut self, tools: &Toolbox, targets: &Targets, cwd: &AbsPath) {
         let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
         let linked = targets.paths.iter().find(|it| it.path != it.real && !it.temporary && targets.command.is_none());
@@ -388,7 +388,7 @@ impl Call {
         self.allow();
     }
 
-    /// What the model knows of files that it may write as a whole: what came in between would be lost.
+    /// The model's knowledge of files that it may overwrite as a whole: changes in between would be lost.
     pub(super) fn seen_files(&self, step: &Step<'_>) -> SeenFiles {
         let writes_whole = self.traits.overwrites || self.traits.is_patch;
         let places = self.places.iter().filter(|_| writes_whole).map(|it| &it.real);
@@ -439,7 +439,7 @@ impl Call {
         step.emit_event_with(request, self.marks());
     }
 
-    /// What keeps it from the model.
+    /// The marks of a call that the model does not see.
     fn marks(&self) -> Map<String, Value> {
         let mark = self.is_aside.then(|| (COMMAND_META.to_owned(), true.into()));
         mark.into_iter().collect()

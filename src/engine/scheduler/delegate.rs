@@ -22,25 +22,25 @@ pub(super) const MAX_CHILDREN: usize = 8;
 /// So deep agents start agents.
 pub(in crate::engine) const MAX_DEPTH: usize = 3;
 
-/// What makes a session the run of a sub-agent.
+/// The task that makes a session the run of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentTask {
     pub result: ResultForm,
     /// Requests to the model, and minutes of work.
     pub turns: u32,
     pub minutes: f64,
-    /// How many agents are above it; the agent that the user speaks to is one.
+    /// The number of agents above it; the agent that the user speaks to is one.
     pub depth: usize,
-    /// Whether it is one of those that a loop runs, which it may end.
+    /// It is one of those that a loop runs, and may end that loop.
     pub in_loop: bool,
 }
 
-/// How a run hands in its result.
+/// The form in which a run hands in its result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResultForm {
-    /// By `complete_task`, with a text or with this output.
+    /// A call of `complete_task`, with a text or with this output.
     Submission(Option<AgentOutput>),
-    /// As the text of an answer without calls.
+    /// The text of an answer without calls.
     Answer,
     /// Other agents hand in theirs: no model is asked.
     Members(Composition),
@@ -58,17 +58,17 @@ impl AgentTask {
         matches!(self.result, ResultForm::Submission(_))
     }
 
-    /// Whether something else than a model answers in its session.
+    /// Tells whether something else than a model answers in its session.
     pub fn is_of_peer(&self) -> bool {
         self.result == ResultForm::Answer
     }
 
-    /// Whether the result is a value in place of a text.
+    /// Tells whether the result is a value in place of a text.
     pub(in crate::engine) fn has_output(&self) -> bool {
         self.output().is_some()
     }
 
-    /// What a submission has to look like, where it is not a text.
+    /// The form of a submission, where it is not a text.
     pub(super) fn output(&self) -> Option<&AgentOutput> {
         match &self.result {
             ResultForm::Submission(output) => output.as_ref(),
@@ -91,7 +91,7 @@ impl AgentTask {
     }
 }
 
-/// What a call starts, and with which arguments.
+/// The agent that a call starts, and its arguments.
 #[derive(Debug, PartialEq)]
 pub struct Delegation<'a> {
     pub agent: &'a AgentDefinition,
@@ -112,7 +112,7 @@ pub fn agent_tools(agents: &Agents, by_text: bool) -> Vec<ToolSpec> {
     invoke.into_iter().chain(own).collect()
 }
 
-/// What sessions have only with agents, or as a sub-agent's.
+/// Tools that sessions have only with agents, or as a sub-agent's.
 pub fn tools_of_agents() -> [ToolSpec; 4] {
     let invoke = tool(INVOKE, &invoke_description(&[]), invoke_parameters(&[]));
     [invoke, complete_task::spec(None), escalate::spec(), transfer::spec(&[])]
@@ -177,7 +177,7 @@ pub(super) fn remote_rules(agents: &Agents) -> Vec<Rule> {
     names.flat_map(rule).collect()
 }
 
-/// Why a call of such an agent is asked about.
+/// The reason why castor asks about a call of such an agent.
 pub(super) fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Option<String> {
     let AgentRun::Peer(peer) = &find(agents, agent_name(call))?.run else { return None };
     let PeerAgent::Remote(it) = &**peer else { return None };
@@ -255,7 +255,7 @@ pub(super) fn delegation_title(call: &ToolCall) -> String {
     if task.is_empty() { agent.to_owned() } else { format!("{agent}: {task}") }
 }
 
-/// Whether a name fits an entry of an agent's list: itself, `*`, or a pattern with `*` at its end.
+/// Tells whether a name fits an entry of an agent's list: itself, `*`, or a pattern with `*` at its end.
 pub(super) fn fits_tool(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(head) => name.starts_with(head),
@@ -269,7 +269,7 @@ pub(super) fn unauthorized(name: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("tool_not_registered", why))
 }
 
-/// Which agents an agent may start itself: those that its definition names, down to the greatest depth.
+/// The agents that an agent may start itself: those that its definition names, down to the greatest depth.
 pub fn agents_of(agents: &Agents, agent: &AgentDefinition, depth: usize) -> Agents {
     let named = |it: &&AgentDefinition| agent.descriptor.sub_agents.iter().any(|sub| sub.name == it.descriptor.name);
     match depth < MAX_DEPTH {

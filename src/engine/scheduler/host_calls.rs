@@ -27,10 +27,10 @@ use crate::{
     engine::policy::{self, Query},
 };
 
-/// In the log, why a call of castor's own tool may run at the host.
+/// The reason, in the log, why a call of castor's own tool may run at the host.
 const HOST_DECIDES: &str = "the host runs it, and decides";
 
-/// As the model is told of it.
+/// The spec of a host's tool for the model.
 fn spec(tool: &HostTool) -> ToolSpec {
     ToolSpec {
         name: Cow::Owned(tool.name.clone()),
@@ -52,7 +52,7 @@ fn starts_nothing(agent: &AgentDefinition) -> bool {
 }
 
 impl Toolbox {
-    /// What the host brings.
+    /// The tools of the host.
     pub fn host(&self) -> &Arc<HostTools> {
         &self.host
     }
@@ -105,7 +105,7 @@ impl Toolbox {
         }
     }
 
-    /// Of these agents those that there may be. The run of an agent cannot end in the middle and come back.
+    /// The agents that there may be beside a host. The run of an agent cannot end in the middle and come back.
     pub(super) fn agents_with_host(&self, agents: &[AgentDefinition]) -> Vec<AgentDefinition> {
         let may_be = |it: &&AgentDefinition| match self.host.execution {
             Some(HostExecution::Return) => false,
@@ -123,7 +123,7 @@ impl Toolbox {
         self.host.runs_all() && self.traits(name).class.acts_outside() && !is_session_tool(name)
     }
 
-    /// What a rule, or a yes for the session, goes by beside the name.
+    /// The digest that a rule, or an approval for the session, goes by beside the name.
     pub(super) fn digest(&self, name: &str) -> Option<String> {
         let of_host = || self.host.find(name).map(HostTool::digest);
         self.foreign_tool(name).map(|it| it.digest()).or_else(of_host)
@@ -131,7 +131,7 @@ impl Toolbox {
 }
 
 impl Call {
-    /// How its host is asked; `None`: castor runs it.
+    /// The request to the call's host; `None`: castor runs it.
     pub(super) fn host_run(&self, cx: &CallContext<'_, '_>) -> Option<Box<HostRun>> {
         let host = cx.tools.host();
         let (stream, timeout_ms) = (cx.step.record.stream().clone(), host.timeout_ms(&self.call.name));
@@ -195,7 +195,7 @@ impl Scheduler {
         self.calls.iter().filter(|it| matches!(it.state, CallState::Returned)).map(|it| &it.call)
     }
 
-    /// Where all calls have ended or are the host's.
+    /// The status of a batch of which all calls have ended or are the host's.
     pub(super) fn returned_status(&self) -> Option<BatchStatus> {
         self.returned_calls().next().map(|_| BatchStatus::Returned)
     }

@@ -86,7 +86,7 @@ pub struct Scheduler {
     exit: AgentExit,
 }
 
-/// Where the batch stands after an input.
+/// The status of the batch after an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchStatus {
     /// Something is still awaited.
@@ -120,7 +120,7 @@ impl Scheduler {
         self.exit = AgentExit::default();
     }
 
-    /// Where in the session's folders calls were that ran.
+    /// The paths in the session's folders that calls touched which ran.
     pub fn touched_paths(&self) -> impl Iterator<Item = &AbsPath> {
         let places = self.calls.iter().filter(|it| it.has_run).flat_map(|it| it.places.iter());
         places.filter(|it| it.in_roots).map(|it| &it.real)
@@ -194,7 +194,7 @@ impl Scheduler {
         }
     }
 
-    /// In the order of the calls, whichever of them ends first: the last one has the last word.
+    /// Changes the state in the order of the calls, whichever of them ends first: the last one has the last word.
     fn change_state(&mut self, step: &mut Step<'_>) {
         for call in self.calls.iter_mut().take_while(|it| matches!(it.state, CallState::Done)) {
             let change = std::mem::take(&mut call.state_change);
@@ -416,7 +416,7 @@ impl Scheduler {
         }
     }
 
-    /// What a running call tells of itself.
+    /// Reports the progress of a running call.
     fn report_progress(&mut self, step: &mut Step<'_>, effect: EffectId, update: ToolProgress) {
         if let Some(call) = self.calls.iter().find(|it| it.state == CallState::Running { effect }) {
             let request_id = call.call.id.clone();

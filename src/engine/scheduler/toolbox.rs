@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// What every step of a call is made with: the pen of the step, and the tools as the request told the model of them.
+/// The context of every step of a call: the pen of the step, and the tools as the request described them to the model.
 pub struct CallContext<'a, 's> {
     pub step: &'a mut Step<'s>,
     pub tools: &'a Toolbox,
@@ -53,48 +53,48 @@ pub struct Toolbox {
     pub tools: ToolOffer,
     pub rules: Arc<RuleSet>,
     pub hooks: Hooks,
-    /// Whether somebody can be asked.
+    /// Somebody can be asked.
     pub interactive: bool,
     /// The client's say in policy.
     pub(super) client_policy: Option<ClientPolicy>,
-    /// Whether the user can be asked to renew a credential: the client opens pages, or starts logins in terminals.
+    /// The user can be asked to renew a credential: the client opens pages, or starts logins in terminals.
     pub(super) renews_credentials: bool,
-    /// Whether the client opens pages.
+    /// The client opens pages.
     pub(super) opens_pages: bool,
-    /// Whether answers may hold for ever.
+    /// Permissions may be saved permanently, for each kind.
     pub(super) saves: SavedAnswers,
-    /// What commands may do beyond the sandbox in this folder, for ever.
+    /// Permissions of the folder: what commands may do there beyond the sandbox, permanently.
     pub folder_grants: Arc<[Grant]>,
-    /// How its commands are held.
+    /// The sandbox that holds its commands, in short.
     pub sandbox: SandboxSummary,
-    /// What of `tools` is castor's own.
+    /// The tools of castor's own among `tools`.
     pub(super) own_tools: ToolOffer,
     /// Castor's own, also those that the model is not told of.
     pub known_tools: ToolOffer,
-    /// What of `tools` is from outside.
+    /// The tools from outside among `tools`.
     pub(super) foreign_tools: Arc<[ForeignTool]>,
-    /// What of those an agent's run has from the session above it.
+    /// The foreign tools that an agent's run has from the session above it.
     pub(super) inherited_tools: Arc<[ForeignTool]>,
-    /// What the host brings, and which calls it runs.
+    /// Tools of the host, and the calls that the host runs.
     pub(super) host: Arc<HostTools>,
-    /// What the model is not told of.
+    /// Tools that the model does not see.
     pub(super) hidden: Arc<[HiddenTool]>,
-    /// Where those come from, and where more may come from.
+    /// The servers that these tools come from, and those that more may come from.
     pub servers: Arc<[Server]>,
     pub planning: Arc<Planning>,
-    /// Whether what calls may change is held.
+    /// Files are held before calls change them.
     pub checkpoints: bool,
-    /// What it may start.
+    /// Agents that it may start.
     pub agents: Agents,
-    /// What the model may ask for.
+    /// Skills that the model may ask for.
     pub(super) skills: Arc<[Skill]>,
-    /// Who may take over the session: names and descriptions.
+    /// Agents that may take over the session: names and descriptions.
     pub(super) successors: Arc<[(String, String)]>,
-    /// Of a sub-agent: what it is.
+    /// The task of a sub-agent's run.
     pub task: Option<Arc<AgentTask>>,
 }
 
-/// How commands are held: in words, and as policy sees it.
+/// The sandbox of commands: in words, and as policy sees it.
 #[derive(Clone, Debug, Default)]
 pub struct SandboxSummary {
     pub words: Arc<str>,
@@ -108,7 +108,7 @@ fn sorted(tools: &[ToolSpec], more: &[ToolSpec]) -> ToolOffer {
     res.into()
 }
 
-/// Whether the definition of an agent lists a tool; without a list it has all.
+/// Tells whether the definition of an agent lists a tool; without a list it has all.
 fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
     match &agent.run {
         AgentRun::Local(it) => it.tools.as_ref().is_none_or(|all| all.iter().any(|word| names_tool(word, tool))),
@@ -122,18 +122,18 @@ fn is_exit(tool: &str) -> bool {
     [COMPLETE_TASK, ESCALATE, TRANSFER_TO_AGENT].contains(&tool)
 }
 
-/// Whether a word of a list of tools means the tool: who may edit a file may do so by a patch.
+/// Tells whether a word of a list of tools means the tool: an agent that may edit a file may do so by a patch.
 fn names_tool(word: &str, tool: &str) -> bool {
     fits_tool(word, tool) || tool == APPLY_PATCH && fits_tool(policy::current_name(word), REPLACE)
 }
 
-/// Whether the agent does things by itself, and asks before.
+/// Tells whether the agent does things by itself, and asks before.
 fn asks(agent: &AgentDefinition) -> bool {
     matches!(&agent.run, AgentRun::Peer(it) if matches!(**it, PeerAgent::Program(_)))
 }
 
 impl Toolbox {
-    /// Of `own_tools` those that are not always denied.
+    /// A toolbox of those `own_tools` that are not always denied.
     pub fn new(mut tools: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
         // They come with a server that has resources.
         let known_tools = tools.iter().chain(resource_tools::specs()).cloned().collect();
@@ -196,7 +196,8 @@ impl Toolbox {
         Self { sandbox: SandboxSummary { words: words.into(), facts }, ..self }
     }
 
-    /// Whether a question may be answered with the mode `auto`: it is one of the session's, and nobody was asked before.
+    /// Tells whether a question may be answered with the mode `auto`: it is one of the session's, and nobody was asked
+    /// before.
     pub fn offers_auto(&self, record: &Record) -> bool {
         self.planning.modes.contains(&Mode::Auto) && !record.was_command_asked()
     }
@@ -246,7 +247,8 @@ impl Toolbox {
         Self { known_tools, own_tools, tools, hidden: hidden.into(), ..self }
     }
 
-    /// What an agent has of these tools: those that its definition lists, but none that speak to the user or start agents.
+    /// The tools that an agent has of these: those that its definition lists, but none that speak to the user or start
+    /// agents.
     pub fn tools_of_agent(&self, agent: &AgentDefinition) -> Vec<ToolSpec> {
         let is_shared = |it: &&ToolSpec| self.owner(&it.name).is_none();
         let asks = |it: &&ToolSpec| matches!(agent.run, AgentRun::Peer(_)) && it.traits.class == PolicyClass::Question;
@@ -254,7 +256,7 @@ impl Toolbox {
         its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 
-    /// What the session above does not have.
+    /// Tools that an agent has and the session above it does not.
     fn tools_by_right(&self, agent: &AgentDefinition) -> impl Iterator<Item = ToolSpec> {
         let has_right = |it: &&ToolSpec| it.traits.right.is_some_and(|right| agent.rights.contains(&right));
         let denied = |it: &&ToolSpec| policy::unconditional_deny(&self.rules, it, None, self.interactive).is_some();
@@ -316,7 +318,7 @@ impl Toolbox {
         Self { tools: kept.collect(), ..self.clone() }
     }
 
-    /// What a prompt has of them.
+    /// The toolbox as a prompt's own options limit it.
     pub fn of_prompt(self, record: &Record) -> Self {
         match record.prompt_tools() {
             Some(tools) => self.only(&tools.iter().map(String::as_str).collect::<Vec<_>>()),
@@ -345,7 +347,7 @@ impl Toolbox {
         Self { tools, foreign_tools: outside, hidden, servers: servers.into(), ..self.clone() }
     }
 
-    /// As many of its tools as a request may have; see [`FittedTools::new`].
+    /// The largest part of its tools that a request may have; see [`FittedTools::new`].
     pub fn fit(&self, max: usize, n_calls: impl Fn(&str) -> usize) -> FittedTools {
         FittedTools::new(&self.tools, &self.foreign_tools, max, n_calls)
     }
@@ -360,12 +362,13 @@ impl Toolbox {
         self.host.find(name)
     }
 
-    /// What the model has from a server.
+    /// The tools that the model has from a server.
     pub fn tools_of_server<'a>(&'a self, server: &'a str) -> impl Iterator<Item = &'a ToolSpec> {
         self.foreign_tools.iter().filter(move |it| it.server == server).map(|it| &it.spec)
     }
 
-    /// What the user allowed: with the tools, and in this session. Of servers' tools only what is still as it was then.
+    /// The grants in force: those of the tools, and those of this session. A server's tool keeps its grant only while
+    /// it is as it was then.
     pub fn grants(&self, session: &[Grant]) -> Vec<Grant> {
         let of_trusted = self.foreign_tools.iter().filter(|it| it.trusted);
         let of_session = session.iter().filter_map(|it| match it {
@@ -395,12 +398,12 @@ impl Toolbox {
         Self { saves, ..self }
     }
 
-    /// Whether the folder's mode may be kept.
+    /// Tells whether the folder's mode may be saved.
     pub fn saves_mode(&self) -> bool {
         self.saves != SavedAnswers::Nothing
     }
 
-    /// Whether what goes beyond the sandbox may hold for ever.
+    /// Tells whether permissions beyond the sandbox may be saved.
     pub fn saves_grants(&self) -> bool {
         self.saves == SavedAnswers::All
     }
@@ -410,7 +413,7 @@ impl Toolbox {
         Self { folder_grants: kept.into(), ..self }
     }
 
-    /// What a yes for ever to this call would be, where it is on offer.
+    /// The permission that a permanent approval of this call would save, where it is available.
     pub fn persistent_grant(&self, call: &ToolCall, grant: &Grant, mode: Mode) -> Option<PersistentGrant> {
         // Another host may bring another tool under that name.
         if self.host.find(&call.name).is_some() {
@@ -422,7 +425,7 @@ impl Toolbox {
             .filter(|_| is_plain || self.saves_grants())
     }
 
-    /// How the tool of this name is treated, whether or not the model is told of it.
+    /// The traits by which the tool of this name is treated, even where the model does not see it.
     pub fn traits(&self, name: &str) -> ToolTraits {
         find_traits(&self.known_tools, name)
     }
@@ -441,7 +444,7 @@ impl Toolbox {
         Self { planning: Arc::new(planning), ..self }
     }
 
-    /// What the model has in a mode: the way into plan mode outside of it, and the way out in it.
+    /// The tools that the model has in a mode: the way into plan mode outside of it, and the way out in it.
     pub fn in_mode(&self, mode: Mode) -> Self {
         let other = if mode == Mode::Plan { PolicyClass::EnterPlan } else { PolicyClass::ExitPlan };
         Self { tools: self.tools.without(other), ..self.clone() }

@@ -32,7 +32,7 @@ use super::{
 
 type ImmediateCommand = fn(&mut Step<'_>, &Spec, &str) -> String;
 
-/// What a command does.
+/// The way a command runs.
 #[derive(Clone, Copy)]
 enum CommandRun {
     /// It answers at once.
@@ -47,12 +47,12 @@ enum CommandRun {
 pub struct SlashCommand {
     pub name: &'static str,
     pub description: &'static str,
-    /// What may follow the name; empty: nothing.
+    /// The arguments that may follow the name; empty: none.
     pub hint: &'static str,
     run: CommandRun,
-    /// Whether there is something for it to do; one that is typed nevertheless says what is missing.
+    /// Tells whether it has something to do; one that is typed nevertheless says what is missing.
     offered: fn(&Spec) -> bool,
-    /// Whether the conversation starts over with it.
+    /// The conversation starts over with it.
     pub clears: bool,
 }
 
@@ -85,7 +85,7 @@ impl SlashCommand {
     }
 }
 
-/// In the order of `/help`.
+/// The commands, in the order of `/help`.
 pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Start over; the transcript stays visible", clear).clears_conversation(),
@@ -174,7 +174,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("about", "", "Which castor this is", about),
 ];
 
-/// What users of Gemini CLI type, the command that is meant, and its arguments; empty: what is typed.
+/// Names that users of Gemini CLI type, the command that each means, and its arguments; empty: what is typed.
 const ALIASES: &[(&str, &str, &str)] = &[
     ("compact", "compress", ""),
     ("dir", "directory", ""),
@@ -201,7 +201,7 @@ pub fn is_own_command(name: &str) -> bool {
     COMMANDS.iter().any(|it| it.name == name) || ALIASES.iter().any(|it| it.0 == name)
 }
 
-/// What can be typed now: castor's own commands, those of files, prompts of servers.
+/// The commands that can be typed now: castor's own, those of files, prompts of servers.
 pub fn all_offered(spec: &Spec) -> Vec<OfferedCommand> {
     let own = COMMANDS.iter().filter(|it| (it.offered)(spec)).map(|it| OfferedCommand {
         name: it.name.to_owned(),
@@ -227,21 +227,21 @@ pub fn find_command(content: &[Part]) -> Option<(&'static SlashCommand, &str)> {
     COMMANDS.iter().find(|it| it.name == name).map(|it| (it, args))
 }
 
-/// Whether a prompt has the definitions of its folder read anew by itself, and says what it found.
+/// Tells whether a prompt has the definitions of its folder read anew by itself, and says what it found.
 pub fn reads_definitions(content: &[Part]) -> bool {
     let command = find_command(content).map(|(it, args)| (it.name, args));
     matches!(command, Some(("agents" | "commands" | "extensions" | "skills", "reload" | "refresh")))
 }
 
-/// Of less it would be no help to speak.
+/// The least likeness of a name that is worth a suggestion.
 const MIN_LIKENESS: f32 = 0.5;
 /// Nearly as like as the nearest.
 const AS_NEAR: f32 = 0.1;
 
-/// Of files that are not used, which may be the one that is meant.
+/// The most notes on files that are not used, which may be the ones that are meant.
 const MAX_NOTES: usize = 3;
 
-/// What to say of a prompt that looks like a command, and is none: a slip of the fingers is not for the model. Paths
+/// The answer to a prompt that looks like a command, and is none: a slip of the fingers is not for the model. Paths
 /// such as `/usr/bin` do not look like one.
 pub fn suggest_command(content: &[Part], spec: &Spec) -> Option<String> {
     let (name, _) = split_command(content)?;
@@ -362,7 +362,7 @@ fn tools(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     toolbox.tools.iter().map(|it| format!("- `{}`: {}\n", it.name, first(&it.description))).collect()
 }
 
-/// Of a line for the shell that is typed, in bytes.
+/// The longest line for the shell that can be typed, in bytes.
 const MAX_COMMAND: usize = 32 << 10;
 /// Most tools of a server that are described.
 const MAX_TOLD: usize = 100;
@@ -454,7 +454,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     }
 }
 
-/// What of it holds for ever is struck out, too.
+/// Revokes a grant; its saved permission goes, too.
 fn revoke(step: &mut Step<'_>, grant: Grant) {
     let is_of_session = matches!(grant, Grant::Edits | Grant::Network | Grant::Read { .. });
     if !is_of_session {

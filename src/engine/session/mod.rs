@@ -62,9 +62,9 @@ type WaitingPrompts = VecDeque<(PromptId, PromptContent)>;
 #[derive(Debug)]
 pub struct Session {
     record: Record,
-    /// As its folder has it.
+    /// The spec as its folder has it.
     folder: Arc<Spec>,
-    /// As its turns go by it.
+    /// The spec of its turns.
     spec: Arc<Spec>,
     basis: SpecBasis,
     serial: SerialNumbers,
@@ -77,7 +77,8 @@ pub struct Session {
     non_turn_work: NonTurnWork,
 }
 
-/// What the spec was made of: that takes as long as all else that is done for a prompt, and most prompts change nothing.
+/// The basis of the spec: to make it anew takes as long as all else that is done for a prompt, and most prompts change
+/// nothing.
 #[derive(Debug)]
 enum SpecBasis {
     /// The folder's was changed since: the next input needs it anew.
@@ -109,8 +110,7 @@ impl Session {
         res
     }
 
-    /// Of a sub-agent: what the user allowed in the session above holds here, too, its roots are known, and it begins with
-    /// the state there.
+    /// Takes in the grants, roots and state of the session above a sub-agent's.
     pub fn inherit(&mut self, grants: Vec<Grant>, mut state: StateMap, now: Now, out: &mut StepOutput) {
         state.retain(|key, _| !is_temp(key));
         self.scratch.state.set_outside(Arc::new(state));
@@ -136,7 +136,7 @@ impl Session {
         Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: Some(agent), definition });
     }
 
-    /// What a client gives a session for good; the same prompt again changes nothing.
+    /// Applies a lasting setting of the client's; the same prompt again changes nothing.
     pub fn apply_client_setting(&mut self, given: &ClientSetting, now: Now, out: &mut StepOutput) {
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
         match given {
@@ -194,8 +194,8 @@ impl Session {
         self.scratch.state.start_over();
     }
 
-    /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
-    /// a doubt about the folder.
+    /// Replaces the spec, since something changed that counts in its folder. Tools from outside come anew, and a doubt
+    /// about the folder does, too.
     pub fn replace_spec(&mut self, spec: Arc<Spec>) {
         self.scratch.checkpoints.set_enabled(spec.toolbox.checkpoints);
         (self.folder, self.spec, self.basis) = (spec.clone(), spec, SpecBasis::Outdated);
@@ -208,12 +208,12 @@ impl Session {
         &self.spec.choices.models.listed
     }
 
-    /// In which modes it may be, once the folder is trusted.
+    /// The modes of the session, once the folder is trusted.
     pub fn offered_modes(&self) -> &[Mode] {
         &self.spec.choices.modes.offered
     }
 
-    /// How far turns and session may go, unless the user says otherwise.
+    /// The limits of turns and session, unless the user says otherwise.
     pub fn configured_limits(&self) -> Limits {
         let agents = self.agents();
         let own = self.record.chosen_agent().and_then(|it| find_session_agent(&agents, it));
@@ -233,7 +233,7 @@ impl Session {
         &self.record
     }
 
-    /// What can be typed now.
+    /// The commands that can be typed now.
     pub fn commands(&self) -> Vec<OfferedCommand> {
         // What was read anew counts from the next prompt on, which may call it.
         let choices = Choices { prompts: self.prompts(), ..self.spec.choices.clone() };
@@ -319,7 +319,7 @@ impl Session {
         self.finish_step(now, out, start);
     }
 
-    /// What follows from what was taken, from `start` on.
+    /// Finishes a step: acts on the outputs from `start` on.
     fn finish_step(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         self.log_work(now, out);
         self.change_state(now, out);
@@ -382,7 +382,7 @@ impl Session {
         self.scratch.checkpoints.set_enabled(self.spec.toolbox.checkpoints);
     }
 
-    /// What was begun, from `start` on, is known by its end.
+    /// Tracks the effects from `start` on that were begun, so that their ends are known.
     fn track_checkpoints(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         let acts = out.acts.get(start..).unwrap_or_default();
         self.scratch.checkpoints.observe_acts(acts);
@@ -473,7 +473,7 @@ fn restart_session(cx: &mut TurnContext<'_, '_>) {
     }
 }
 
-/// What is told of the end of a session.
+/// The hooks of a session's end.
 fn end_hooks(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);

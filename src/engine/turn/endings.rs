@@ -11,15 +11,15 @@ use crate::{
     engine::scheduler::CancelReason,
 };
 
-/// Why a turn stopped.
+/// The cause of a turn's end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
     Completed,
-    /// Of a sub-agent: what it handed in.
+    /// A sub-agent handed in its result.
     TaskCompleted(TaskResult),
-    /// Of a sub-agent: it answered without a call.
+    /// A sub-agent answered without a call.
     NoCompleteTask,
-    /// Of a composite: what failed, with what there is.
+    /// A member of a composite failed: the reason, with the results so far.
     MemberFailed(String),
     /// This agent goes on in the session, with the same prompt.
     Transferred(String),
@@ -40,7 +40,7 @@ pub enum Cause {
     /// The model does not answer, and the user wants to come back.
     Deferred {
         why: String,
-        /// How long the server asks to wait.
+        /// The wait that the server asks for.
         when: Option<String>,
     },
     /// There is more to be said to the model than it reads at once, in tokens.
@@ -102,7 +102,7 @@ impl EmptyAnswer {
         }
     }
 
-    /// What the model is told before it is asked again.
+    /// The message that the model reads before the next attempt.
     pub fn nudge(&self) -> Option<&'static str> {
         match self {
             Self::ThoughtsOnly => Some(
@@ -116,7 +116,7 @@ impl EmptyAnswer {
         }
     }
 
-    /// As a failure of the call.
+    /// The failure of the call that this makes.
     pub fn failure(&self) -> Failure {
         // Nobody said that it ended: the connection did.
         let kind = if *self == Self::NoFinish { FailureKind::Stream } else { FailureKind::Invalid };
@@ -125,7 +125,7 @@ impl EmptyAnswer {
         Failure { details: Box::new(details), ..failure }
     }
 
-    /// What a turn ends with when no attempt was better.
+    /// The cause of the end when no attempt was better.
     pub fn cause(self) -> Cause {
         match self {
             Self::MaxTokens => Cause::MaxTokens,
@@ -179,7 +179,7 @@ impl Cause {
         CancelReason::new(self.why(), for_person)
     }
 
-    /// In a few words.
+    /// The reason in a few words.
     pub fn why(&self) -> &'static str {
         match self {
             Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",

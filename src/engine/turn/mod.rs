@@ -120,9 +120,9 @@ const TITLE: usize = 80;
 pub struct Turn {
     prompt: PromptId,
     state: TurnState,
-    /// Where it is in the recipe.
+    /// The station of the recipe.
     station: Station,
-    /// What it waits for; `None`: it is over.
+    /// The phase that waits; `None`: the turn is over.
     phase: Option<Box<dyn Phase>>,
     /// It is over, and its prompt is another agent's now.
     is_transferred: bool,
@@ -208,7 +208,7 @@ impl Turn {
         self.phase.is_none()
     }
 
-    /// Whether another agent is to go on with its prompt.
+    /// Tells whether another agent is to continue its prompt.
     pub fn is_transferred(&self) -> bool {
         self.is_finished() && self.is_transferred
     }
@@ -279,7 +279,7 @@ impl Turn {
         }
     }
 
-    /// How far it may go.
+    /// The limits of the turn.
     pub fn limits(&self, record: &Record, spec: &Spec) -> Limits {
         self.state.granted(limits(record, spec))
     }

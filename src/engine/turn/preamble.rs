@@ -14,11 +14,11 @@ use crate::{
 
 /// A client may accept a question as soon as its page is open.
 const MAX_ASKED: u8 = 2;
-/// How notices on changed resources begin, and how many there are at once.
+/// The beginning of notices on changed resources, and their number at once.
 const CHANGED: &str = "The resource ";
 const MAX_CHANGED: usize = 20;
 
-/// What a turn waits for before it asks a model the first time.
+/// The phase of a turn before its first request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct Preamble {
     /// Names, and until when a turn waits for them.
@@ -28,17 +28,17 @@ pub struct Preamble {
     untrusted: Vec<String>,
     /// Servers that want another credential, and why.
     unauthorized: Vec<(Credential, String)>,
-    /// How often the user was asked about each.
+    /// The number of questions to the user, by server.
     asked: BTreeMap<String, u8>,
-    /// What is told once: servers that are slow or off, notices.
+    /// Notices that the user reads once: servers that are slow or off.
     told: BTreeSet<String>,
-    /// What the user is to be asked about the folder.
+    /// A question to the user about the folder.
     doubt: Option<TrustForm>,
-    /// Why the session starts, for its hooks; they hear of it in the next turn, when trust is settled.
+    /// The reason of the session's start, for its hooks; they run in the next turn, when trust is settled.
     opening: Option<&'static str>,
     /// They heard of it.
     opened: bool,
-    /// Of servers, since the last turn.
+    /// Questions of servers, since the last turn.
     questions: Vec<WaitingQuestion>,
     /// Programs that run in the sandbox though settings say outside.
     kept_inside: Vec<KeptInside>,
@@ -56,7 +56,7 @@ impl Preamble {
         self.opening.take()
     }
 
-    /// Whether hooks heard of its start, and so want to hear of its end.
+    /// Tells whether hooks ran for its start, so that they also run for its end.
     pub fn is_opened(&self) -> bool {
         self.opened
     }
@@ -103,7 +103,7 @@ impl Preamble {
         (!self.questions.is_empty()).then(|| self.questions.remove(0))
     }
 
-    /// Whether it was waiting here.
+    /// Tells whether the question was waiting here, and withdraws it.
     pub fn withdraw_question(&mut self, id: ElicitationId) -> bool {
         let n = self.questions.len();
         self.questions.retain(|it| it.elicitation != id);
@@ -158,7 +158,7 @@ impl Preamble {
         }
     }
 
-    /// What is to be said at the next turn, or no more.
+    /// Keeps a notice or a changed resource for the next turn, or drops a notice that was withdrawn.
     pub fn on_news(&mut self, input: Input) {
         match input {
             Input::Notice(text) => self.notice(text),
@@ -208,7 +208,7 @@ impl Preamble {
         self.starting.iter().map(|it| it.1).filter(|it| *it > now_ms).max()
     }
 
-    /// What user and model should know now. Said once.
+    /// The message that user and model should read now, once.
     pub fn take_message(&mut self) -> Option<String> {
         let mut lines = std::mem::take(&mut self.notices);
         // Servers fail side by side.

@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Response {
     model: Arc<str>,
-    /// How much it reads at once, in tokens.
+    /// The model's window, in tokens.
     window: u64,
     price: Option<Price>,
     /// The message under way, and whether it is thoughts.
@@ -48,7 +48,7 @@ pub struct Response {
 
 /// Longer ids of calls are not kept, in bytes. Some gateways hide a signature in them.
 const MAX_ID: usize = 8 << 10;
-/// What can be invisible at most, in bytes.
+/// The most bytes that can be invisible.
 const MAX_UNSEEN: usize = 64 << 10;
 
 /// Text of one kind that arrived in one piece from the loop's view.
@@ -81,7 +81,7 @@ impl Response {
         &self.said
     }
 
-    /// Whether the user has seen anything of it.
+    /// Tells whether the user has seen anything of it.
     pub fn has_shown(&self) -> bool {
         self.thought || !self.messages.is_empty() || self.n_calls > 0
     }
@@ -128,7 +128,7 @@ impl Response {
         }
     }
 
-    /// What another agent tells of its own work, as its word.
+    /// Passes on the report of another agent on its own work, as its word.
     fn report(&mut self, step: &mut Step<'_>, report: PeerReport) {
         match report {
             PeerReport::Call(call) => {
@@ -210,8 +210,8 @@ impl Response {
         }
     }
 
-    /// Why a turn ends with this answer, which made no call; and whether that is an answer at all. After results of
-    /// tools a model may have nothing to add.
+    /// Classifies an answer without calls: the reason why the turn ends with it, and whether it is an answer at all.
+    /// After results of tools a model may have nothing to add.
     pub fn classify_answer(&self, after_tools: bool) -> AnswerKind {
         let visible = self.visible || !seen(&self.unseen).is_empty();
         let empty = match (&self.finish, visible) {
@@ -235,7 +235,7 @@ impl Response {
     }
 }
 
-/// What an answer that ended well is.
+/// The kind of an answer that ended well.
 pub enum AnswerKind {
     /// Its calls are to be made.
     Calls,
@@ -244,7 +244,7 @@ pub enum AnswerKind {
     None(EmptyAnswer),
 }
 
-/// What is left of a text for the eye: no spaces, no characters without width, no comments.
+/// The part of a text that an eye sees: no spaces, no characters without width, no comments.
 fn seen(text: &str) -> String {
     let mut rest = text;
     let mut res = String::new();
@@ -258,7 +258,7 @@ fn seen(text: &str) -> String {
     res
 }
 
-/// Whether no further text can make a comment of what is left.
+/// Tells whether no further text can make a comment of what is left.
 fn is_surely_visible(text: &str) -> bool {
     let seen = seen(text);
     let may_become = |it: &str| "<!--".starts_with(it) || it.starts_with("<!--");

@@ -35,7 +35,7 @@ const REPEATS: CancelReason =
 struct Sampling {
     effect: EffectId,
     response: Box<Response>,
-    /// What came of it, where hooks hear of it.
+    /// The answer, where hooks read it before the user does.
     buffered: Option<BufferedAnswer>,
     /// The request, where hooks hear of a failure.
     request: Option<Value>,
@@ -72,7 +72,7 @@ impl Phase for Sampling {
 }
 
 impl Sampling {
-    /// Where the model says the same again and again, the answer is broken off: the model would not stop.
+    /// Takes chunks, and breaks the answer off where the model repeats itself: it would not stop.
     fn take_chunks(
         mut self: Box<Self>,
         turn: &mut TurnState,

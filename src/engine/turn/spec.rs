@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What every part of a turn works with.
+/// The context that every part of a turn works with.
 pub struct TurnContext<'a, 's> {
     pub step: &'a mut Step<'s>,
     pub spec: &'a Spec,
@@ -34,12 +34,12 @@ impl TurnContext<'_, '_> {
     }
 }
 
-/// What a session is built from; the same for all its turns.
+/// The parts that a session is built from; the same for all its turns.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub toolbox: Toolbox,
     pub instructions: Instructions,
-    /// Where whole outputs of tools go.
+    /// The folder for whole outputs of tools.
     pub scratch: AbsPath,
     pub memory_sources: MemorySources,
     pub bounds: TurnBounds,
@@ -68,7 +68,7 @@ impl Spec {
     }
 }
 
-/// What can be chosen in a session.
+/// The choices that a session offers.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     pub models: OfferedModels,
@@ -87,24 +87,24 @@ pub struct AgentRole {
     pub output_key: Option<String>,
 }
 
-/// In which modes a session may be.
+/// The modes of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Modes {
-    /// What settings leave on the list. Trust may come later.
+    /// The modes that settings leave on the list. Trust may come later.
     pub offered: Vec<Mode>,
-    /// Of these, what trust allows here.
+    /// The modes of these that trust allows here.
     pub allowed: Vec<Mode>,
 }
 
 /// The most tools of a request to Gemini.
 const GEMINI_TOOLS: usize = 512;
 
-/// Which models can be chosen.
+/// The models that can be chosen.
 #[derive(Clone, Debug, Default)]
 pub struct OfferedModels {
     /// Ids and names.
     pub listed: Vec<(String, String)>,
-    /// Whose models can be chosen by name, listed or not.
+    /// The providers whose models can be chosen by name, listed or not.
     pub providers: Vec<OfferedProvider>,
 }
 
@@ -124,7 +124,7 @@ impl OfferedModels {
     }
 }
 
-/// Which memory files there may be.
+/// The places of memory files.
 #[derive(Clone, Copy, Debug)]
 pub struct MemorySources {
     pub at_start: bool,
@@ -132,26 +132,26 @@ pub struct MemorySources {
     pub just_in_time: bool,
 }
 
-/// How far a turn may go.
+/// The bounds of a turn.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnBounds {
-    /// As configured. No turn goes beyond [`super::limits::MAX_SAMPLES`].
+    /// The configured limits. No turn exceeds [`super::limits::MAX_SAMPLES`].
     pub limits: Limits,
-    /// Whether a model that goes round in circles is stopped.
+    /// A model that repeats itself is stopped.
     pub watches_loops: bool,
-    /// Whether a model is asked if an answer is the last one.
+    /// A model is asked if an answer is the last one.
     pub asks_next_speaker: bool,
     /// With models that fail.
     pub patience: routing::failure::RetryPatience,
     /// The part of a model's window from which on the conversation is compressed; 0: never.
     pub compress_above: f64,
     pub distill: Option<distillation::DistillationLimits>,
-    /// What MCP servers may ask of models.
+    /// The budget for requests of MCP servers to models.
     pub sampling: SamplingBudget,
 }
 
 impl Default for TurnBounds {
-    /// As without any settings.
+    /// The bounds without any settings.
     fn default() -> Self {
         let patience = routing::failure::RetryPatience::default();
         Self {
@@ -174,7 +174,7 @@ impl TurnBounds {
     }
 }
 
-/// What a session keeps from turn to turn, beside its record.
+/// The scratch that a session keeps from turn to turn, beside its record.
 #[derive(Clone, Debug, Default)]
 pub struct SessionScratch {
     pub preamble: Preamble,
@@ -186,14 +186,14 @@ pub struct SessionScratch {
     /// Looking for those of sub-folders took too long once.
     pub discovery_off: bool,
     pub state: LiveState,
-    /// What was said to be wrong in files, and of models that retire.
+    /// Faults of files that were reported, and models that retire.
     pub told_faults: BTreeSet<String>,
     /// Chosen once for the same tools: a request that begins as the one before it is cheap.
     pub fitted_tools: Option<FittedTools>,
 }
 
 impl SessionScratch {
-    /// Whether nothing would be missed but what is found out anew.
+    /// Tells whether nothing would be lost but what is found out anew.
     pub fn is_at_rest(&self) -> bool {
         let has_said_all = self.preamble.is_empty() && self.background_results.is_empty();
         has_said_all && self.checkpoints.is_at_rest() && self.state.is_saved()

@@ -27,21 +27,21 @@ pub(super) struct TurnState {
     pub attempts: Attempts,
     pub draft: RequestDraft,
     pub scheduler: Scheduler,
-    /// What servers ask of a model.
+    /// Requests of servers to a model.
     pub samplings: ServerSamplings,
-    /// As the current request told the model of them.
+    /// The tools as the current request described them to the model.
     pub tools: Toolbox,
     pub transcript: TurnTranscript,
-    /// What the user said meanwhile.
+    /// Messages of the user in mid-turn.
     pub steering: Steering,
     pub loops: LoopWatch,
-    /// Of a sub-agent that ran into a limit.
+    /// The recovery of a sub-agent that ran into a limit.
     pub recovery: Option<Recovery>,
-    /// What the turn ends with where nothing else comes up.
+    /// The cause that ends the turn where nothing else comes up.
     pub ending: Cause,
 }
 
-/// How the model did in this turn so far.
+/// The model's attempts in this turn so far.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     pub counts: AttemptCounts,
@@ -51,7 +51,7 @@ pub(super) struct Attempts {
     pub renewal: Renewal,
 }
 
-/// What was done so far about a credential that is refused.
+/// The state of the renewal of a credential that is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Renewal {
     #[default]
@@ -65,28 +65,28 @@ pub(super) enum Renewal {
 /// The request that is being made.
 #[derive(Debug, Default)]
 pub(super) struct RequestDraft {
-    /// How often the model was asked, attempts aside.
+    /// The number of samples, further attempts aside.
     pub n_samples: u32,
-    /// Of this sample, from 1.
+    /// The number of this sample's attempt, from 1.
     pub attempt: u32,
-    /// Why this model is asked.
+    /// The reason for the choice of this model.
     pub why: String,
     pub request: Option<ModelRequest>,
     /// No model is asked again how to make it shorter.
     pub is_compressed: bool,
 }
 
-/// What is said in a turn as a whole; hooks are told of it.
+/// The texts of a turn as a whole; hooks read them.
 #[derive(Debug, Default)]
 pub(super) struct TurnTranscript {
     /// The prompt, as long as its hooks have not heard it. Where the turn is cancelled by then, it joins no history: what they
     /// would have changed of it is not known.
     pub unheard: Option<Box<PromptContent>>,
-    /// What the prompt stands for, as long as it is not filled in.
+    /// The expansion that the prompt stands for, as long as it is not filled in.
     pub expansion: Option<Box<Expansion>>,
     /// The prompt's text.
     pub prompt_text: String,
-    /// What of it the user typed: nothing that was piped, or that a server made.
+    /// The part of the prompt that the user typed: nothing that was piped, or that a server made.
     pub typed_text: String,
     /// The agent's, so far.
     pub answer_text: String,
@@ -97,7 +97,7 @@ pub(super) struct TurnTranscript {
 /// The one turn that follows the end of a run, so that what was found is not lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recovery {
-    /// What ended the run.
+    /// The cause of the run's end.
     pub cause: Cause,
     /// Its requests and time of work may reach so far, in seconds.
     pub until: u64,
@@ -105,7 +105,7 @@ pub(super) struct Recovery {
 }
 
 impl TurnState {
-    /// How far it may go, in the recovery of a run as well.
+    /// The limits of the turn, in the recovery of a run as well.
     pub fn granted(&self, limits: Limits) -> Limits {
         let Some(it) = &self.recovery else { return limits };
         let mut res = limits;
