@@ -133,7 +133,7 @@ pub fn flush(state: &mut State) -> Vec<u8> {
     flush_within(state, Duration::ZERO)
 }
 
-/// As [`flush`], and waits for the store, so long for the first that is late.
+/// Flushes like [`flush`], but waits up to `limit`, in total, for the store.
 pub fn flush_within(state: &mut State, mut limit: Duration) -> Vec<u8> {
     let mut lines = Vec::new();
     flush_rounds(state, &mut limit, &mut lines);
@@ -169,7 +169,7 @@ fn flush_rounds(state: &mut State, limit: &mut Duration, lines: &mut Vec<u8>) {
     state.tasks.start_requests();
 }
 
-/// Whether the store has answered within this time, of which nothing is left if not.
+/// Tells whether the store has answered within `limit`, which is spent if not.
 fn perform_stored(state: &mut State, id: &SessionId, limit: &mut Duration, lines: &mut Vec<u8>) -> bool {
     let Some(mut round) = state.outbox.storing.remove(id) else { return false };
     let is_stored = round.settle(&mut state.sessions, *limit);
@@ -278,7 +278,7 @@ fn publish_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &
     event_feed::tell_event(state, id, event, lines);
 }
 
-/// Where a yes for ever holds that is not for everywhere.
+/// The folder where a permanent permission holds that does not hold everywhere.
 fn folder_of(live: &LiveSession) -> AbsPath {
     confinement::grant_folder(&live.resources.roots, &live.resources.cwd).clone()
 }
@@ -363,7 +363,7 @@ fn tell_hook(state: &mut State, id: &SessionId, run: HookRun, lines: &mut Vec<u8
     }
 }
 
-/// Whether it is the call of a sub-agent.
+/// Tells whether it is the call of a sub-agent.
 fn is_delegation(live: Option<&LiveSession>, effect: &Effect) -> bool {
     let Effect::Run { call, .. } = effect else { return false };
     let toolbox = live.map(|it| &it.session.spec().toolbox);
@@ -447,7 +447,7 @@ fn ask_editor(
     _ = write::request(lines, id, method, &params);
 }
 
-/// What is still open when castor ends: every request is answered, so that no client waits for ever.
+/// Answers every request that is open when castor ends, so that no client waits in vain.
 pub fn answer_all(state: &mut State) {
     let open: Vec<Ticket> = state.requests.iter().map(|(ticket, _)| ticket).collect();
     for ticket in open {

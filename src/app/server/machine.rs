@@ -35,7 +35,7 @@ const HARD_LIMIT: usize = 64 * 1024 * 1024;
 /// The same for acts of sessions that wait for a shared store: one that is late must not stop the others soon.
 const SOFT_WAITING: usize = 16 * 1024;
 const HARD_WAITING: usize = 64 * 1024;
-/// How long the end of castor waits for it, each time.
+/// The wait for the store at castor's end, each time.
 const LAST_WAIT: Duration = Duration::from_millis(250);
 
 pub struct Machine {
@@ -58,7 +58,7 @@ pub struct OpenResources {
     pub running: usize,
     pub listings: usize,
     pub traces: usize,
-    /// What a turn wants to say; nothing between turns.
+    /// The acts that a turn has queued; none between turns.
     pub outbox: usize,
     /// Bytes of a line that has not ended.
     pub partial_line: usize,
@@ -74,7 +74,7 @@ impl Machine {
         Self { state: State::new(options, env, tasks, seed), framer: Framer::default(), unsent: 0 }
     }
 
-    /// Whether answers of models and tools are taken now. Else the client has to read first.
+    /// Tells whether answers of models and tools are taken now. Else the client has to read first.
     pub fn takes_answers(&self) -> bool {
         self.unsent < SOFT_LIMIT && self.state.outbox.n_waiting() < SOFT_WAITING
     }
@@ -84,12 +84,12 @@ impl Machine {
         self.state.sessions.len()
     }
 
-    /// Whether the client is listened to now.
+    /// Tells whether the loop reads from the client now.
     pub fn takes_stdin(&self) -> bool {
         self.unsent < HARD_LIMIT && self.state.outbox.n_waiting() < HARD_WAITING
     }
 
-    /// When `Event::Timer` is due, in Unix milliseconds.
+    /// The time when `Event::Timer` is due, in Unix milliseconds.
     pub fn next_timer_ms(&self) -> Option<u64> {
         self.state.timers.next_ms()
     }
@@ -155,14 +155,14 @@ impl Machine {
         lines
     }
 
-    /// As [`Self::flush`] at the end, when there is no later turn: waits a moment for the store.
+    /// Flushes like [`Self::flush`] at castor's end, when there is no later turn: waits a moment for the store.
     pub fn flush_last(&mut self) -> Vec<u8> {
         let lines = flush::flush_within(&mut self.state, LAST_WAIT);
         self.unsent += lines.len();
         lines
     }
 
-    /// Whether a shared store has still to take something; it says so by `Event::Stored`.
+    /// Tells whether a shared store has still to take something; it says so by `Event::Stored`.
     pub fn is_storing(&self) -> bool {
         !self.state.outbox.storing.is_empty()
     }
@@ -177,7 +177,7 @@ impl Machine {
         self.state.tasks.sync_logs();
     }
 
-    /// What has time until the client was told everything.
+    /// Runs chores that have time until the client has everything.
     pub fn run_deferred(&mut self) {
         let state = &mut self.state;
         if !state.tasks.is_swept && !state.sessions.is_empty() {
@@ -208,7 +208,7 @@ impl Machine {
         }
     }
 
-    /// Whether hooks still hear of the end of their sessions, or something is still written down.
+    /// Tells whether hooks still run for the end of their sessions, or something is still written down.
     pub fn has_chores(&self) -> bool {
         self.state.tasks.chores.n_running > 0
     }
@@ -226,12 +226,12 @@ impl Machine {
         lines
     }
 
-    /// How much of what the client was told it has not taken, in bytes.
+    /// The bytes that the client has not taken yet.
     pub fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// Whether the client has not taken all it was told.
+    /// Tells whether the client has not taken all bytes.
     pub fn has_unsent(&self) -> bool {
         self.unsent > 0
     }
@@ -241,7 +241,7 @@ impl Machine {
         self.unsent = self.unsent.saturating_sub(n);
     }
 
-    /// Whether the sessions of a list, or what a request needs of a shared store, are being read.
+    /// Tells whether the sessions of a list, or what a request needs of a shared store, are being read.
     pub fn is_reading(&self) -> bool {
         self.state.tasks.listings.n_running > 0 || !self.state.tasks.chores.store.is_empty()
     }
@@ -255,7 +255,7 @@ impl Machine {
         self.state.sessions.keys()
     }
 
-    /// What a session is by now; `None`: not open.
+    /// The record of a session; `None`: not open.
     pub fn record(&self, id: &SessionId) -> Option<&Record> {
         self.state.sessions.get(id).map(|it| it.session.record())
     }

@@ -24,32 +24,32 @@ use crate::{
     world::store::{AppendError, AppendOrder, PendingAppend, SessionStore},
 };
 
-/// In order.
+/// The acts of a loop turn, in order.
 #[derive(Default)]
 pub struct Outbox {
     pub items: Vec<OutboxItem>,
-    /// What follows the answer to the request at hand.
+    /// Bytes that follow the answer to the request at hand.
     pub after_answer: Vec<u8>,
-    /// As the client was told last; `None`: it never asked.
+    /// The status that the client last read; `None`: it never asked.
     pub told_auth_status: Option<AuthStatus>,
-    /// Whether sessions wait each for itself, as those in a shared store do. Files need no waiting.
+    /// Each session waits by itself, as those in a shared store do. Files need no waiting.
     pub has_lanes: bool,
-    /// What left it, and a shared store has not taken yet. Whatever follows of the session and its sub-agents stays.
+    /// Rounds that wait for the store, by root session; later acts of that session and its sub-agents queue behind.
     pub(super) storing: BTreeMap<SessionId, Round>,
-    /// Of sessions of which something waits in `items`.
+    /// Early effects of sessions that have acts in `items`.
     pub(super) early: BTreeMap<SessionId, EarlyEffects>,
     /// Effects that do not wait for a shared store, with the sessions that they are of.
     pub(super) begun: Vec<(SessionId, EffectId, Effect)>,
 }
 
 impl Outbox {
-    /// How many acts wait behind those that a shared store has not taken yet.
+    /// The number of acts that wait behind those that a shared store has not taken yet.
     pub fn n_waiting(&self) -> usize {
         let acts = |it: &OutboxItem| if let OutboxItem::Acts(_, acts) = it { acts.len() } else { 1 };
         if self.storing.is_empty() { 0 } else { self.items.iter().map(acts).sum() }
     }
 
-    /// Whether a shared store has not taken yet what the session said.
+    /// Tells whether a shared store has not yet taken acts of the session.
     pub fn is_storing(&self, id: &SessionId) -> bool {
         self.storing.contains_key(&id.root())
     }
@@ -70,7 +70,7 @@ impl Outbox {
         !self.storing.is_empty() && self.lane(it).is_some_and(|it| self.storing.contains_key(&it))
     }
 
-    /// Whether something is to be said that waits for nothing.
+    /// Tells whether an act is ready that waits for nothing.
     pub fn has_ready(&self) -> bool {
         !self.begun.is_empty() || self.items.iter().any(|it| !self.is_held(it))
     }
@@ -100,7 +100,7 @@ impl Outbox {
         ready
     }
 
-    /// How many items go with a session.
+    /// The number of items that belong to a session.
     pub(super) fn n_of(&self, lane: Option<&SessionId>) -> usize {
         self.items.iter().filter(|it| self.lane(it).as_ref() == lane).count()
     }
@@ -112,7 +112,7 @@ impl Outbox {
         taken
     }
 
-    /// As [`Self::queue_acts`]; effects that need not wait for a shared store begin before it.
+    /// Queues acts like [`Self::queue_acts`]; effects that need not wait for a shared store begin before it.
     pub fn queue_step(&mut self, id: &SessionId, mut out: StepOutput, class_of: impl Fn(&ToolCall) -> PolicyClass) {
         if self.has_lanes && !id.is_child() {
             let known = self.early.get(id).copied();
@@ -133,7 +133,7 @@ impl Outbox {
         lane.and_then(|it| self.early.remove(it)).unwrap_or_default()
     }
 
-    /// What a session said is not logged, and what it wanted does not begin.
+    /// Drops the session's acts: they are not logged, and their effects do not begin.
     pub fn drop_acts(&mut self, id: &SessionId) {
         self.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
         self.early.remove(id);
@@ -173,7 +173,7 @@ pub enum OutboxItem {
     Acts(SessionId, Vec<Act>),
     /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
     Answer { session: SessionId, request: RequestId, lines: Vec<u8> },
-    /// What the session said before is stored by now: a request has waited for that.
+    /// The store has taken the session's earlier acts: a request has waited for that.
     Stored(SessionId, Ticket),
     /// A task's request to the editor, if the task is still wanted by then.
     Editor(EditorRequest),
@@ -199,18 +199,18 @@ impl OutboxItem {
 
 /// Items of which the facts are logged, in order, or are about to be.
 pub(super) struct Round {
-    /// Whose they are; `None`: of sessions that need no waiting.
+    /// The session of the round; `None`: sessions that need no waiting.
     pub lane: Option<SessionId>,
     pub items: VecDeque<OutboxItem>,
     /// Sessions whose log could not be written, and why.
     pub broken: BTreeMap<SessionId, AppendError>,
-    /// What a shared store has not answered yet.
+    /// The append that a shared store has not answered yet.
     pending: Option<PendingAppend>,
-    /// Whether effects that come now may overtake it.
+    /// The effects that may overtake the append.
     pub early: EarlyEffects,
     /// Items of later turns, which the outbox has when this round is performed.
     pub n_later: usize,
-    /// What was being performed when sub-agents were cancelled, and waits for their ends.
+    /// The round that was under way when sub-agents were cancelled, and waits for their ends.
     pub above: Option<Box<SuspendedRound>>,
 }
 
@@ -234,7 +234,7 @@ impl Round {
         Self { lane, items: items.into(), broken, pending, early, n_later: 0, above: None }
     }
 
-    /// Whether it is known by then what became of the facts.
+    /// Tells whether the store's answer about the facts has come by then.
     pub fn settle(&mut self, sessions: &mut BTreeMap<SessionId, LiveSession>, limit: Duration) -> bool {
         let Some(mut pending) = self.pending.take() else { return true };
         let Some(failed) = pending.within(limit) else {

@@ -36,9 +36,9 @@ pub struct State {
     /// `None` until initialize.
     pub client: Option<Client>,
     pub sessions: BTreeMap<SessionId, LiveSession>,
-    /// What the client asked and nobody answered yet.
+    /// Requests of the client without an answer.
     pub requests: IncomingRequests<RequestOwner>,
-    /// What we asked the client.
+    /// Requests of castor's to the client.
     pub outgoing: OutgoingRequests<ClientRequest>,
     pub terminals: Terminals,
     pub timers: Timers,
@@ -73,7 +73,7 @@ impl State {
         self.now
     }
 
-    /// What this session is built from, beside its place.
+    /// The parts that this session is built from, beside its place.
     pub fn host(&mut self, id: &SessionId) -> SessionHost<'_> {
         SessionHost {
             options: &self.options,

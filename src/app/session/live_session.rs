@@ -36,38 +36,38 @@ pub struct LiveSession {
     /// The commands that the client knows of; `None`: it does not know the session yet.
     pub commands: Option<Vec<OfferedCommand>>,
     pub definitions: DefinitionState,
-    /// Of a sub-agent.
+    /// The parent of a sub-agent.
     pub parent: Option<ParentLink>,
-    /// What the user is to decide about the session's folder, as it was when the session began.
+    /// The user's pending decision about the session's folder, as it was when the session began.
     pub pending_trust: Option<Box<PendingTrust>>,
-    /// Of its events and those of its sub-agents.
+    /// Followers of its events and of those of its sub-agents.
     pub followers: Followers,
     /// The prompt at hand has a model of its own.
     pub has_prompt_model: bool,
     pub extras: ClientExtras,
 }
 
-/// How far files that it goes by were looked at.
+/// The state of the last look at files that it goes by.
 #[derive(Default)]
 pub struct DefinitionState {
     /// `None`: nobody looked yet.
     pub watched: Option<WatchedFiles>,
     /// They stay what they were when the session began.
     pub is_fixed: bool,
-    /// What the session was built from; `None`: of a sub-agent.
+    /// The basis that the session was built from; `None`: a sub-agent.
     pub basis: Option<Box<SessionBasis>>,
 }
 
-/// What extensions remember of their client.
+/// State that extensions of the protocol keep for their client.
 #[derive(Default)]
 pub struct ClientExtras {
-    /// What it was told last of quotas, and when.
+    /// The quotas that the client read last, and the time.
     pub told_quota: Option<(u64, Vec<QuotaPool>)>,
     /// The prompts of whose files it wants a report, with the report's id.
     pub file_reports: BTreeMap<PromptId, String>,
-    /// Of the credential that the user is asked about, as a hash.
+    /// The hash of the credential that the user is asked about.
     pub refused_credential: Option<String>,
-    /// What runs, for a client of version 2.
+    /// The turn that runs, for a client of version 2.
     pub turn: Option<ForegroundTurn>,
 }
 
@@ -126,7 +126,7 @@ impl LiveSession {
         self.definitions.watched = Some(WatchedFiles::new(env, &self.resources.cwd, memory));
     }
 
-    /// What changed since the last look at its files.
+    /// The files that changed since the last look.
     pub fn changed_files(&mut self, env: &Env) -> Vec<(WatchedKind, AbsPath)> {
         let memory = &self.resources.model_input.memory;
         self.definitions.watched.as_mut().map(|it| it.changes(env, memory)).unwrap_or_default()
@@ -139,7 +139,7 @@ impl LiveSession {
         }
     }
 
-    /// What is chosen now, for the client.
+    /// The options that are chosen now, for the client.
     pub fn chosen_options(&self) -> ChosenOptions {
         let record = self.session.record();
         ChosenOptions {
@@ -151,7 +151,7 @@ impl LiveSession {
         }
     }
 
-    /// How full the context is, in tokens, of how many; and what all calls cost.
+    /// The usage of the context: tokens, of how many; and the cost of all calls.
     pub fn context_usage(&self) -> (Option<(u64, u64)>, Option<Money>) {
         let spent = &self.session.record().spent;
         (spent.last.map(|(usage, size)| (usage.total, size)), spent.cost_with(None))

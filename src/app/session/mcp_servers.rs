@@ -86,7 +86,7 @@ struct SessionServers {
     uses: Vec<ServerUse>,
     /// Those that are not to be started, and why.
     off: Vec<(String, ServerStatus)>,
-    /// What the user switched off in this session.
+    /// Servers that the user switched off in this session.
     parked: Vec<(McpServerConfig, ServerIdentity)>,
     names: ToolNames,
     rules: ServerRules,
@@ -96,7 +96,7 @@ struct SessionServers {
 struct ServerUse {
     config: McpServerConfig,
     server: u64,
-    /// What the user was told last of its end.
+    /// The last notice to the user of its end.
     last_notice: Option<String>,
     /// The tools that the user knows to be listed more than once.
     told_repeated: Vec<String>,
@@ -105,12 +105,12 @@ struct ServerUse {
 /// The servers that a session asks for.
 pub struct ServerRequest {
     pub servers: Vec<McpServerConfig>,
-    /// What is configured and must not start: names, and why.
+    /// Servers that are configured and must not start: names, and why.
     pub off: Vec<(String, ServerStatus)>,
     pub cwd: AbsPath,
     pub roots: Arc<[AbsPath]>,
     pub env: Arc<Vec<(String, String)>>,
-    /// What holds those that are to be confined, where there is a sandbox.
+    /// The confinement of those that are to be confined, where there is a sandbox.
     pub confined: Option<Arc<Confinement>>,
     pub rules: ServerRules,
 }
@@ -154,7 +154,7 @@ impl Servers {
         (self.n_started, Some(fresh))
     }
 
-    /// How a server of this owner is reached that could not be.
+    /// The link to a server of this owner's that could not be reached.
     pub fn lost_link(&self, owner: &ServerOwner, name: &str) -> Option<&McpLink> {
         let it = self.by_owner.get(owner)?.uses.iter().find(|it| it.config.name == name)?;
         let shared = self.shared.get(&it.server)?;
@@ -175,14 +175,14 @@ impl Servers {
         fresh
     }
 
-    /// Whether it is a server of this owner's that is on, or was switched off.
+    /// Tells whether it is a server of this owner's that is on, or was switched off.
     pub fn knows(&self, owner: &ServerOwner, name: &str) -> bool {
         self.by_owner.get(owner).is_some_and(|it| {
             it.uses.iter().any(|it| it.config.name == name) || it.parked.iter().any(|it| it.0.name == name)
         })
     }
 
-    /// How a server of this owner's is reached that is on.
+    /// The link to a server of this owner's that is on.
     pub fn link_of(&self, owner: &ServerOwner, name: &str) -> Option<&McpLink> {
         let it = self.by_owner.get(owner)?.uses.iter().find(|it| it.config.name == name)?;
         self.link(it.server)
@@ -257,12 +257,12 @@ impl Servers {
         });
     }
 
-    /// How a server is reached.
+    /// The link to a server.
     pub fn link(&self, server: u64) -> Option<&McpLink> {
         self.shared.get(&server).map(|it| &it.launch.link)
     }
 
-    /// Of a server that is ready.
+    /// The connection of a server that is ready.
     pub fn connection(&self, server: u64) -> Option<Connection> {
         match &self.shared.get(&server)?.stage {
             Stage::Ready { connection, .. } => Some(connection.clone()),
@@ -308,7 +308,7 @@ impl Servers {
         self.by_owner.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// What there is of its servers now; losses are in it once.
+    /// The tools of its servers now; each loss is reported once.
     pub fn tools_of(&mut self, owner: &ServerOwner) -> (McpTools, McpAccess) {
         let (mut mcp_tools, mut offers) = (McpTools::default(), Vec::new());
         let (mut gone, mut repeats) = (Vec::new(), Vec::new());
@@ -367,7 +367,7 @@ impl Servers {
 }
 
 impl Stage {
-    /// Of a server that is, or was, there.
+    /// The connection of a server that is, or was, there.
     fn connection(&self) -> Option<&Connection> {
         match self {
             Self::Ready { connection, .. } => Some(connection),
@@ -403,7 +403,7 @@ impl ServerUse {
         }
     }
 
-    /// What it lists more than once, if that was not told yet.
+    /// Names that it lists more than once, if that was not reported yet.
     fn new_repeats(&mut self, lists: &ServerLists) -> Option<String> {
         if lists.repeated.is_empty() || lists.repeated == self.told_repeated {
             return None;
@@ -417,7 +417,7 @@ impl ServerUse {
         ))
     }
 
-    /// How it is gone, if that was not told yet. `was_there`: it had come up before.
+    /// The notice of its loss, if that was not reported yet. `was_there`: it had come up before.
     fn new_loss(&mut self, standing: &ServerStatus, was_there: bool) -> Option<String> {
         let how = match standing {
             ServerStatus::Starting { .. } | ServerStatus::Ready | ServerStatus::Off(_) | ServerStatus::Untrusted => {

@@ -25,11 +25,11 @@ use crate::{
 /// The way in which commands run and are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalMode {
-    /// By us, as text.
+    /// castor runs it and shows text.
     Text,
-    /// By us, drawn by the client.
+    /// castor runs it, and the client draws it.
     Drawn,
-    /// In the client's terminals.
+    /// The client's terminals run it.
     Client { reads_lines: bool },
 }
 
@@ -41,9 +41,9 @@ pub struct Files {
     pub writes: bool,
     /// `None`: what calls change cannot be undone.
     pub checkpoints: Option<Arc<Checkpoints>>,
-    /// What agents left in the folders and nobody looked at.
+    /// The ledger of files that agents left in the folders and nobody looked at.
     pub provenance: Arc<Provenance>,
-    /// Of a sub-agent: the checkpoints of the calls that it is a part of.
+    /// The checkpoints of the calls that a sub-agent is a part of.
     pub above: Vec<CheckpointId>,
 }
 
@@ -52,28 +52,28 @@ pub struct Files {
 pub struct ChildProcesses {
     /// Already filtered.
     pub env: Arc<Vec<(String, String)>>,
-    /// What commands may do; `None`: what the user may.
+    /// The confinement of commands; `None`: they may do what the user may.
     pub confined: Option<Arc<Confinement>>,
-    /// What tools of castor's own ask about as commands are kept from it.
+    /// Paths that castor's own tools ask about because commands are kept from them.
     pub protected_paths: Arc<ProtectedPaths>,
     pub hooks: HookResources,
     /// Ends what commands left running.
     pub closed: SessionClosed,
 }
 
-/// What all hooks of a session share.
+/// Resources that all hooks of a session share.
 #[derive(Clone)]
 pub struct HookResources {
     pub groups: Groups,
     /// The folder whose settings and hooks count. A sub-agent may work in a part of it.
     pub project: AbsPath,
-    /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
+    /// The folder where the user's hooks run: the home folder, if nobody trusts the session's.
     pub cwd: AbsPath,
-    /// As the user's hooks are confined.
+    /// The confinement of the user's hooks.
     pub confined: Option<Arc<Confinement>>,
     /// The session's log.
     pub transcript: String,
-    /// What the user was told of what hooks lack.
+    /// Notices to the user on what hooks lack.
     pub told: LackNotices,
 }
 
@@ -97,14 +97,14 @@ pub struct ModelInput {
     /// Characters of a tool's output beyond which it goes to a file; 0: never.
     pub truncate_at: usize,
     pub memory: Arc<MemorySearch>,
-    /// What of the files around it is not shown.
+    /// Secrets of the files around it, which are not shown.
     pub secrets: Arc<Secrets>,
 }
 
 #[derive(Clone)]
 pub struct SessionResources {
     pub session: SessionId,
-    /// Where calls run.
+    /// The folder where calls run.
     pub cwd: AbsPath,
     /// Canonical, `cwd` first.
     pub roots: Vec<AbsPath>,

@@ -7,12 +7,12 @@
 use crate::app::cli::render::text::{Color, Line, Style};
 pub use crate::app::cli::run::{keys::KeyPress as Key, question_subject::ProposedText};
 
-/// What is drawn in the last lines of the screen: a composer, a picker or a question.
+/// A panel in the last lines of the screen: a composer, a picker or a question.
 pub trait Panel {
     /// One key or paste; what the chat has to do about it. Ctrl-C comes only to clear what is typed.
     fn key(&mut self, key: &Key, out: &mut Vec<Action>);
 
-    /// What the frame found out for the panel.
+    /// Passes on findings of the frame.
     fn tell(&mut self, _news: &News, _out: &mut Vec<Action>) {}
 
     /// Whether nothing is typed: a question that comes up gets the keys at once then.
@@ -20,7 +20,7 @@ pub trait Panel {
         true
     }
 
-    /// What is typed and was not sent; it is gone from here then.
+    /// Takes the draft that is typed and was not sent; it is gone from here then.
     fn take_draft(&mut self) -> Option<Draft> {
         None
     }
@@ -39,13 +39,13 @@ pub struct Drawn {
 /// A message of the user's, ready to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// As it goes to the agent: folded pastes are in whole here. `@names` in it are attached by the frame.
+    /// The text for the agent: folded pastes are in whole here. `@names` in it are attached by the frame.
     pub text: String,
     /// Paths of further files, such as images that were pasted; relative ones are seen from the chat's folder.
     pub files: Vec<String>,
 }
 
-/// What a panel wants the chat to do.
+/// An order of a panel to the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Enter. The frame sends it as a prompt; while the agent works it steers the turn, or waits if it cannot.
@@ -79,7 +79,7 @@ pub enum Action {
     OpenSession {
         id: String,
     },
-    /// What was said in these sessions is searched; the answer is [`News::Found`].
+    /// A search in what these sessions said; the answer is [`News::Found`].
     SearchSessions {
         query: String,
         ids: Vec<String>,
@@ -88,7 +88,7 @@ pub enum Action {
     ReadClipboard,
     /// A long text in the user's pager.
     Page(Vec<Line>),
-    /// What an edit would write, in the user's editor.
+    /// The text that an edit would write, for the user's editor.
     EditProposal(ProposedText),
     /// Back to before this message of the user's.
     Rewind {
@@ -113,7 +113,7 @@ pub enum RewindWhat {
     Conversation,
 }
 
-/// What the frame tells a panel.
+/// A message of the frame to a panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// Paths below the folder that may match the query, folders with a slash at their end.
@@ -142,7 +142,7 @@ pub enum News {
     Draft(Draft),
 }
 
-/// What the agent does, and so what becomes of a message.
+/// The agent's state, and so the fate of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgentPhase {
     /// It waits for a message.
@@ -168,11 +168,11 @@ pub struct SlashCommand {
     /// Without the slash.
     pub name: String,
     pub description: String,
-    /// What to type behind it.
+    /// The hint at what to type behind it.
     pub hint: Option<String>,
 }
 
-/// How panels look. Colours are the terminal's own or of a palette: that is the painter's matter.
+/// The look of panels. Colours are the terminal's own or of a palette: that is the painter's matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
     /// For screen readers: no boxes, no signs that only draw.

@@ -58,7 +58,7 @@ pub struct Report {
     pub(super) sandbox: Sandbox,
     pub(super) folder: FolderReport,
     pub(super) history: SessionHistory,
-    /// What is broken, each with what to do.
+    /// Faults, each with its remedy.
     pub todo: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct Report {
 pub(super) struct Preparations {
     /// The handshake with itself.
     pub steps: Vec<ProbeStep>,
-    /// What killed castors left standing in the place of configuration, and is removed.
+    /// Placeholders of killed castors in the place of configuration, which are removed.
     pub left: Vec<String>,
     /// Restores of files that a crash interrupted, and that are finished or taken back.
     pub recovered: Vec<String>,
@@ -85,7 +85,7 @@ pub(super) struct SettingsReport {
     pub without_effect: Vec<String>,
 }
 
-/// Where the keys are, or why they cannot be looked for.
+/// The places of the keys, or the reason why they cannot be looked for.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum KeysReport {
@@ -122,7 +122,7 @@ pub(super) struct Model {
     pub known: KnownModel,
 }
 
-/// What castor knows by itself.
+/// castor's own knowledge of a model.
 #[derive(Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KnownModel {
@@ -152,11 +152,11 @@ pub(super) struct Sandbox {
     hold: SandboxState,
     pub has: &'static str,
     pub lacks: Option<&'static str>,
-    /// What is not held in so large a folder.
+    /// Files that are not held in so large a folder.
     pub unseen: Option<String>,
-    /// Why it is guessed what the sandbox denied.
+    /// The reason why castor guesses the sandbox's denials.
     pub guesses: Option<&'static str>,
-    /// What an administrator can do so that more is held, in lines.
+    /// Advice for an administrator, so that more is held, in lines.
     pub advice: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ pub(super) struct Sandbox {
 #[derive(Default)]
 pub(super) struct SessionHistory {
     pub errors: Vec<LastFailure>,
-    /// Where the newest session's last request went, and why.
+    /// The route of the newest session's last request, and its reason.
     pub request: Option<String>,
 }
 
@@ -173,7 +173,7 @@ pub(super) struct SessionHistory {
 #[serde(deny_unknown_fields)]
 pub(super) struct LastFailure {
     pub session: SessionId,
-    /// As ISO 8601.
+    /// The time as ISO 8601.
     pub at: String,
     pub message: String,
 }
@@ -301,7 +301,7 @@ fn session_history(store: &SessionStore) -> SessionHistory {
     SessionHistory { errors: last_errors(store), request: last_request(store) }
 }
 
-/// Of the newest logs, up to some size together: each is read whole.
+/// The damaged ones of the newest logs, up to some size together: each is read whole.
 fn damaged_logs(store: &SessionStore) -> Vec<String> {
     let (mut res, mut n_bytes) = (Vec::new(), 0);
     for it in store.list(None).iter().flatten() {
@@ -334,7 +334,7 @@ impl Sandbox {
         Self { hold, has, lacks, unseen, guesses, advice: sandbox::advice(program) }
     }
 
-    /// What was asked for by name, and cannot be had: commands fail.
+    /// The problem of a demand that cannot be met: commands fail.
     fn problem(&self) -> Option<String> {
         let SandboxState { level, available, .. } = self.hold;
         let why = self.lacks.unwrap_or_default();

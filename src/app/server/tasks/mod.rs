@@ -83,7 +83,7 @@ pub struct Tasks {
     pub watched: BTreeMap<SessionId, WatchedSession>,
     /// Chores that are under way.
     pub chores: PendingChores,
-    /// Whether old sessions were looked for.
+    /// Old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
     pub server_uses: ServerUses,
@@ -91,23 +91,23 @@ pub struct Tasks {
     running: BTreeMap<(SessionId, EffectId), RunningEffect>,
 }
 
-/// What goes on between servers and sessions.
+/// The traffic between servers and sessions.
 #[derive(Default)]
 pub struct ServerUses {
-    /// What servers ask the user.
+    /// Questions of servers to the user.
     pub questions: ServerQuestions,
-    /// What sessions have read of them.
+    /// Resources that sessions have read.
     pub read_resources: ReadResources,
 }
 
 /// Listings of sessions.
 #[derive(Default)]
 pub struct Listings {
-    /// What the last one found.
+    /// The findings of the last listing.
     pub cache: ListCache,
     /// Those that are under way.
     pub n_running: usize,
-    /// Of AIR's index.
+    /// The watches of AIR's index.
     pub watches: WatchedLists,
 }
 
@@ -202,7 +202,7 @@ impl Tasks {
         self.workers.start(Job::Effect(EffectJob { resources, id, effect: run, cancel, log: None, output }));
     }
 
-    /// What was asked for under that id is no longer wanted.
+    /// Aborts an effect that is no longer wanted.
     pub fn abort_effect(&mut self, session: &SessionId, effect: EffectId, now_ms: u64) {
         let Some(RunningEffect { cancel, server, .. }) = self.running.remove(&(session.clone(), effect)) else {
             return;
@@ -218,12 +218,12 @@ impl Tasks {
         self.running.iter().filter(|(_, it)| it.server == Some(server)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Whether the answer to that effect is still wanted.
+    /// Tells whether the answer to that effect is still wanted.
     pub fn is_running(&self, session: &SessionId, effect: EffectId) -> bool {
         self.running.contains_key(&(session.clone(), effect))
     }
 
-    /// Whether anything is under way for that session.
+    /// Tells whether anything is under way for that session.
     pub fn has_running(&self, session: &SessionId) -> bool {
         self.running.iter().any(|(key, it)| key.0 == *session && !it.is_look)
     }
@@ -287,7 +287,7 @@ impl Tasks {
         self.workers.start(job);
     }
 
-    /// How many effects have no answer yet.
+    /// The number of effects without an answer.
     pub fn n_running(&self) -> usize {
         self.running.len()
     }
@@ -314,17 +314,18 @@ impl Tasks {
         self.workers.start(Job::AskStore(Box::new(StoreJob { store: self.store.clone(), ticket, question })));
     }
 
-    /// As the store has it, which was asked before if it is a shared one.
+    /// Reads the log as the store has it; a shared store was asked before.
     pub fn read_log(&mut self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
         self.chores.store.take_read().unwrap_or_else(|| self.store.read(id))
     }
 
-    /// As [`Self::read_log`], open here from now on.
+    /// Opens a log: [`Self::read_log`], and later facts are appended here.
     pub fn open_log(&mut self, id: &SessionId) -> Result<OpenedLog, StoreError> {
         self.chores.store.take_opened().unwrap_or_else(|| self.store.open(id))
     }
 
-    /// As [`Self::open_log`], without its facts: only what they make of the session stays in memory.
+    /// Opens a record: [`Self::open_log`], without its facts, so that only what they make of the session stays in
+    /// memory.
     pub fn open_record(&mut self, id: &SessionId) -> Result<(Option<Record>, SessionLog), StoreError> {
         if let Some(opened) = self.chores.store.take_opened() {
             return opened.map(|(entries, log)| (Record::replay(&entries), log));
@@ -341,7 +342,7 @@ impl Tasks {
         Ok((record, log))
     }
 
-    /// As the store did it, which was asked before if it is a shared one.
+    /// Orders a change of metadata as the store did it; a shared store was asked before.
     pub fn order_metadata(&mut self, id: &SessionId, order: &MetadataOrder) -> Result<(), StoreError> {
         self.chores.store.take_metadata().unwrap_or_else(|| order.carry_out(&self.store, id))
     }
