@@ -7,7 +7,7 @@ use crate::base::{agent::AgentOrigin, extension::ExtensionSummary, path::AbsPath
 /// The tool that gives the model a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
 
-/// How a command's file is written.
+/// The format of a command's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandFormat {
     /// Gemini CLI's: `{{args}}`, `!{command}`, `@{path}`.
@@ -19,16 +19,16 @@ pub enum CommandFormat {
 /// A command that a file defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileCommand {
-    /// What is typed behind the slash.
+    /// The name that is typed behind the slash.
     pub name: String,
     pub description: String,
-    /// What may follow; empty: the file does not say.
+    /// The arguments that may follow; empty: the file does not say.
     pub hint: String,
     pub origin: AgentOrigin,
     pub format: CommandFormat,
     /// `None`: the session's.
     pub model: Option<String>,
-    /// As it was when its file was looked at.
+    /// The prompt as it was when its file was looked at.
     pub prompt: Arc<str>,
 }
 
@@ -36,19 +36,19 @@ pub struct FileCommand {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skill {
     pub name: String,
-    /// When to use it, for the model.
+    /// The use of the skill, for the model.
     pub description: String,
     pub origin: AgentOrigin,
     /// Settings and sessions switch it off.
     pub enabled: bool,
     pub folder: AbsPath,
-    /// What is in the folder, beside the file itself; the first of it.
+    /// The files in its folder beside the file itself; the first of them.
     pub files: Arc<[String]>,
     pub instructions: Arc<str>,
 }
 
 impl Skill {
-    /// What the model gets: a closing tag within it would end it early.
+    /// The text for the model: a closing tag within it would end it early.
     pub fn as_text(&self) -> String {
         let Self { name, folder, .. } = self;
         let instructions = self.instructions.replace("</activated_skill>", "&lt;/activated_skill>");
@@ -58,7 +58,7 @@ impl Skill {
     }
 }
 
-/// How the text of a skill begins: who finds it knows that the model has it.
+/// The mark at the beginning of a skill's text: the model that reads it has the skill.
 pub fn activated_mark(name: &str) -> String {
     format!("<activated_skill name=\"{name}\">")
 }
@@ -68,9 +68,9 @@ pub fn activated_mark(name: &str) -> String {
 pub struct FolderPrompts {
     pub commands: Arc<[FileCommand]>,
     pub skills: Arc<[Skill]>,
-    /// What is wrong in files. Each is told once.
+    /// Faults of files. Each is reported once.
     pub faults: Arc<[String]>,
-    /// What of the folder is not used, and why.
+    /// Parts of the folder that are not used, and the reasons.
     pub notes: Arc<[String]>,
     pub extensions: Arc<[ExtensionSummary]>,
 }
@@ -85,11 +85,11 @@ impl FolderPrompts {
     }
 }
 
-/// What a typed prompt stands for.
+/// The prompt that a typed one stands for.
 #[derive(Clone, Debug)]
 pub struct Expansion {
     pub source: ExpansionSource,
-    /// What was typed behind the name.
+    /// The arguments that were typed behind the name.
     pub args: String,
 }
 

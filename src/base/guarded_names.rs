@@ -39,11 +39,11 @@ pub struct GuardedNames {
     /// from the top of the disk only.
     #[serde(borrow)]
     pub paths: Vec<&'static str>,
-    /// What was copied before it was changed counts, too.
+    /// Copies count, too: files that were copied before they were changed.
     pub copies: bool,
 }
 
-/// How the question begins about what is kept there.
+/// The beginning of the question about files that may hold secrets.
 pub const SECRET_RULE: &str = "secrets may be kept there";
 
 /// The lists as `names.toml` has them.
@@ -58,7 +58,7 @@ struct Lists {
     home: HomeNames,
 }
 
-/// Of a home folder what commands see.
+/// The names of a home folder that commands see.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HomeNames {
@@ -74,7 +74,7 @@ struct HomeNames {
 static LISTS: LazyLock<Lists> = LazyLock::new(|| toml::from_str(FILE).unwrap_or_default());
 const FILE: &str = include_str!("guarded_names/names.toml");
 
-/// Where secrets are kept: to read them, or to change them, is asked about in every mode.
+/// The places of secrets: castor asks in every mode before one is read or changed.
 pub static SECRETS: LazyLock<&GuardedNames> = LazyLock::new(|| &LISTS.secrets);
 
 /// Configuration that castor, editors, shells, version control or build servers obey: writing it runs things.
@@ -84,7 +84,7 @@ pub static CONFIG: LazyLock<&GuardedNames> = LazyLock::new(|| &LISTS.config);
 /// (`. ~/.cargo/env`), so nobody is asked about the names: a sandbox holds them.
 pub static TOOLS: LazyLock<&GuardedNames> = LazyLock::new(|| &LISTS.tools);
 
-/// What people publish in place of a secret file.
+/// The endings of files that people publish in place of a secret one.
 const TEMPLATES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub"];
 /// The same in front of `.env`; and what code reads variables from (`process.env`, `import.meta.env`).
 const NO_ENV: &[&str] = &["example", "sample", "template", "process", "meta"];
@@ -101,7 +101,7 @@ impl GuardedNames {
         self.find_names(names.iter().map(|it| &**it), path.has_root())
     }
 
-    /// As [`GuardedNames::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
+    /// Finds names like [`GuardedNames::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
     pub fn find_names<'a>(&self, names: impl Iterator<Item = &'a str>, from_top: bool) -> Option<&'static str> {
         let names: Vec<Cow<str>> = names.map(fold_name).collect();
         (0..names.len()).find_map(|at| {
@@ -124,7 +124,7 @@ impl GuardedNames {
         self.find(below).or_else(tail)
     }
 
-    /// Where names that follow each other would be below `root`, also those that begin with its own name.
+    /// The paths that names following each other would have below `root`, also those that begin with its own name.
     pub fn paths_below(&self, root: &Path) -> Vec<(&'static str, PathBuf)> {
         let mut res = Vec::new();
         for entry in self.paths.iter().filter(|it| !it.starts_with('/')) {
@@ -156,7 +156,7 @@ impl GuardedNames {
     }
 }
 
-/// What editors and people put beside a file before they change it: `.env~`, `#id_rsa#`, `server.key.bak`.
+/// The name of the file that editors and people copied before they changed it: `.env~`, `#id_rsa#`, `server.key.bak`.
 fn original_name(name: &str) -> Option<&str> {
     const COPIES: &[&str] = &["~", ".bak", ".old", ".orig", ".save", ".swp"];
     let behind = || COPIES.iter().find_map(|it| name.strip_suffix(it));
@@ -170,7 +170,7 @@ fn is_no_env(name: &str) -> bool {
     NO_ENV.contains(&last) || !stem.ends_with(|it: char| it.is_alphanumeric() || "_-*?]}".contains(it))
 }
 
-/// As many names of `path` as `like` has, from its beginning.
+/// The first names of `path`, as many as `like` has.
 fn first_names(path: &Path, like: &Path) -> PathBuf {
     path.iter().take(like.iter().count()).collect()
 }
@@ -205,7 +205,7 @@ fn fold_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// As HFS+ does: `.g\u{200c}it` is `.git` there.
+/// Tells whether a file system such as HFS+ passes over a character: `.g\u{200c}it` is `.git` there.
 fn is_passed_over(it: char) -> bool {
     matches!(it, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }

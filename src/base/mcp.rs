@@ -13,11 +13,11 @@ pub struct McpServerConfig {
     pub timeout_ms: u64,
     /// The user said that its tools run without a question.
     pub trust: bool,
-    /// What the user's settings say of its sandbox.
+    /// The user's settings of its sandbox.
     pub sandbox: ProgramSandbox,
     /// A workspace's settings name it.
     pub of_project: bool,
-    /// What it runs of the workspace.
+    /// The scripts of the workspace that it runs.
     pub scripts: ScriptHashes,
     /// `None`: all tools.
     pub include: Option<Vec<String>>,
@@ -25,12 +25,12 @@ pub struct McpServerConfig {
     pub exclude: Vec<String>,
 }
 
-/// What the settings say of all servers.
+/// The settings of all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerRules {
-    /// How long a first prompt waits for a server that starts.
+    /// The time that a first prompt waits for a server that starts.
     pub start_budget_ms: u64,
-    /// How often a server that is gone is started again in a row.
+    /// The most restarts in a row of a server that is gone.
     pub max_restarts: u32,
     /// Whether one may have a model answer something.
     pub samples: bool,
@@ -51,7 +51,7 @@ pub enum McpLink {
         url: String,
         headers: Vec<(String, String)>,
         speech: McpTransport,
-        /// What the settings say of a login there.
+        /// The settings of a login there.
         oauth: Option<Box<McpOAuth>>,
     },
     /// The client itself: its messages travel in the client's own protocol.
@@ -61,7 +61,7 @@ pub enum McpLink {
     },
 }
 
-/// What settings say of a login at a server. What they leave out is found out.
+/// The settings of a login at a server. castor finds out what they leave out.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct McpOAuth {
     /// castor does not log in there.
@@ -69,7 +69,7 @@ pub struct McpOAuth {
     /// A workspace says so: the addresses in it are not the user's.
     pub is_of_workspace: bool,
     pub grant: McpGrant,
-    /// As the authorization server knows castor; without one castor registers itself.
+    /// The name by which the authorization server knows castor; without one castor registers itself.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
     /// The address of a document about the client, for servers that take it as its name.
@@ -79,11 +79,11 @@ pub struct McpOAuth {
     pub authorization_url: Option<String>,
     pub token_url: Option<String>,
     pub registration_url: Option<String>,
-    /// On this machine.
+    /// An address on this machine.
     pub redirect_uri: Option<String>,
 }
 
-/// How a login at a server comes about.
+/// The way of a login at a server.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum McpGrant {
     /// The user does it on a page.
@@ -93,7 +93,7 @@ pub enum McpGrant {
     Client { key: Option<McpSecret> },
     /// The company's identity provider vouches for the user.
     Company(Box<IdentityProvider>),
-    /// By the credentials that Google's own tools use on this machine.
+    /// The credentials that Google's own tools use on this machine.
     Google,
     /// The same credentials have Google vouch for this service account.
     GoogleAccount { account: String, audience: String },
@@ -107,15 +107,15 @@ pub enum McpSecret {
     File(String),
 }
 
-/// Where a company's users log in.
+/// The provider where a company's users log in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdentityProvider {
     pub issuer: String,
     pub token_url: String,
-    /// As the provider knows castor.
+    /// The name by which the provider knows castor.
     pub client_id: String,
     pub client_secret: Option<String>,
-    /// What says there who the user is.
+    /// The proof there of the user's identity.
     pub id_token: McpSecret,
 }
 
@@ -174,7 +174,7 @@ impl McpLink {
 }
 
 impl McpServerConfig {
-    /// What Gemini CLI waits for a server, too.
+    /// The time that Gemini CLI waits for a server, too.
     pub const TIMEOUT_MS: u64 = 600_000;
 
     pub fn new(name: impl Into<String>, link: McpLink) -> Self {

@@ -7,7 +7,7 @@ pub mod jwt;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// What a child may see by name alone. A trailing `*` stands for any rest.
+/// Variables that a child may see by name alone. A trailing `*` stands for any rest.
 pub const CHILD_VARS: &[&str] = &[
     "PATH",
     "HOME",
@@ -94,8 +94,8 @@ pub const CHILD_VARS: &[&str] = &[
     "NO_PROXY",
 ];
 
-/// Where authorities are that are trusted, also those of a company: files and folders that anybody may read. Children see
-/// them where they are absolute paths.
+/// Variables with the places of trusted authorities, also those of a company: files and folders that anybody may read.
+/// Children see them where they are absolute paths.
 pub const CERTIFICATES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "CARGO_HTTP_CAINFO",
@@ -119,8 +119,8 @@ pub const GIT_IDENTITY: &[&str] = &[
     "GIT_COMMITTER_NAME",
 ];
 
-/// What a repository's settings may fill in: where they are used, and by whom. A server that it names sees these
-/// anyway, but not what they could be sent to.
+/// Variables that a repository's settings may fill in: where they are used, and by whom. A server that it names sees
+/// these anyway, but not what they could be sent to.
 pub const WORKSPACE_VARS: &[&str] =
     &["HOME", "USER", "LOGNAME", "SHELL", "PWD", "PATH", "LANG", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP", "XDG_*"];
 
@@ -140,7 +140,7 @@ const SECRET_NAMES: &[&str] = &[
     "SESSION",
 ];
 
-/// How values of well-known kinds of secrets begin.
+/// The beginnings of values of well-known kinds of secrets.
 const SECRET_VALUES: &[&str] = &[
     "sk-",
     "sk_live_",
@@ -171,7 +171,7 @@ const SECRET_VALUES: &[&str] = &[
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env {
     vars: Arc<BTreeMap<String, String>>,
-    /// By name, the files that some come from, with the line.
+    /// The files, by name, that some come from, with the line.
     files: BTreeMap<String, (String, usize)>,
 }
 
@@ -236,8 +236,8 @@ impl Env {
         self.vars.iter().map(|(name, value)| (name.clone(), value.clone()))
     }
 
-    /// What tools' children get, sorted by name. In this order: `blocked` names (in any case) are dropped; names the
-    /// user allowed exactly pass, secret or not; the rest passes only when listed here and neither its name nor its
+    /// Variables for tools' children, sorted by name. In this order: `blocked` names (in any case) are dropped; names
+    /// the user allowed exactly pass, secret or not; the rest passes only when listed here and neither its name nor its
     /// value looks like a secret.
     pub fn child_env(&self, allowed_extra: &[String], blocked: &[String]) -> Vec<(String, String)> {
         let passes = |name: &str, value: &str| {
@@ -255,7 +255,7 @@ impl Env {
     }
 }
 
-/// What the system's list of users says.
+/// The home folder in the system's list of users.
 fn home_of_user() -> Option<String> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok()??;
     user.dir.into_os_string().into_string().ok().filter(|it| it.starts_with('/'))
@@ -267,7 +267,7 @@ fn absolute_entries(path: &str) -> String {
     kept.join(":")
 }
 
-/// Of folders with certificates there may be several.
+/// Tells whether a value is paths: there may be several folders with certificates.
 fn are_paths(value: &str) -> bool {
     value.split(':').all(|it| it.starts_with('/')) && !value.contains(char::is_control)
 }

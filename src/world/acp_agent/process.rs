@@ -29,30 +29,30 @@ use crate::{
     },
 };
 
-/// How long it may take to say what it is, and to make a session: programs that fetch themselves first are slow.
+/// The time that it may take to say what it is, and to make a session: programs that fetch themselves first are slow.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long it may take to leave once nobody wants anything of it.
+/// The time that it may take to leave once nobody needs it.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Characters of its line in messages, so that people see the reason behind it.
 const MAX_LINE: usize = 120;
 
-/// What is started.
+/// The program that is started.
 pub struct AgentLaunch {
     pub program: ProgramAgent,
     pub cwd: AbsPath,
-    /// What commands have.
+    /// Variables of commands.
     pub env: Vec<(String, String)>,
     /// `None`: it may do what the user may.
     pub confined: Option<Confinement>,
     /// The user wants it outside: where the gate is open, nothing holds it.
     pub gate: Option<OutsideGate>,
-    /// What the user was told of its rights.
+    /// Notices to the user of its rights.
     pub told: LackNotices,
     pub groups: Groups,
 }
 
-/// Why there is no agent.
+/// The reason why there is no agent.
 pub enum AgentStartError {
     /// The user has to sign in first.
     SignIn(String),
@@ -68,7 +68,7 @@ pub struct RunningAgent {
     keeper: Option<Keeper>,
     facts: PeerFacts,
     line: String,
-    /// How the sandbox holds it, for people, where that is not as usual.
+    /// The sandbox that holds it, for people, where that is not as usual.
     hold: String,
 }
 
@@ -178,7 +178,7 @@ impl RunningAgent {
         ))
     }
 
-    /// Why it is gone.
+    /// The reason of its end.
     pub async fn end_reason(mut self, otherwise: &str) -> String {
         let why = self.end_words(otherwise).await;
         format!("`{}` ended before its work: {why}", self.line)
@@ -202,12 +202,12 @@ impl RunningAgent {
     }
 }
 
-/// What is known at once of the end of a process; its exit says more.
+/// The reason of a process's end that is known at once; its exit says more.
 pub const GONE: &str = "it closed the connection";
-/// In place of an agent's own words.
+/// The words that stand in place of an agent's own.
 const SIGN_IN: &str = "auth_required";
 
-/// What holds it now, and what people are told of that.
+/// The confinement that holds it now, in words for people, too.
 async fn hold(launch: &AgentLaunch) -> (Option<&Confinement>, String) {
     let refusal = match &launch.gate {
         Some(it) => it.refusal().await,

@@ -73,9 +73,9 @@ pub struct Checkpoints {
 
 #[derive(Default)]
 struct State {
-    /// In the order of the roots.
+    /// The stores, in the order of the roots.
     stores: Vec<Store>,
-    /// Of the calls that are running.
+    /// The scopes of the calls that are running.
     scopes: BTreeMap<CheckpointId, Scope>,
     /// Calls that a running call is a part of.
     above: BTreeMap<CheckpointId, Vec<CheckpointId>>,
@@ -236,7 +236,7 @@ impl Checkpoints {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is to say about it.
+    /// Opens the stores, and returns remarks on them.
     fn open_stores(&self, state: &mut State, cancel: Cancel) -> Result<Vec<String>> {
         let mut notices = Vec::new();
         // Somebody may have removed one: what is held from now on is held in a new one.
@@ -276,14 +276,14 @@ impl Drop for Checkpoints {
     }
 }
 
-/// What a scope has in a root; `None`: nothing.
+/// The scope in a root; `None`: nothing.
 fn scope_in<'a>(store: &Store, scope: &Scope, said: ClientFiles<'a>) -> Option<WalkScope<'a>> {
     let Scope::Files(files) = scope else { return Some(WalkScope::Root) };
     let paths: Vec<_> = files.iter().filter_map(|it| store.relative(it)).collect();
     (!paths.is_empty()).then(|| said.map_or(WalkScope::Paths(paths), WalkScope::Contents))
 }
 
-/// What lies in the roots and is not held; what is built again is no loss.
+/// Files in the roots that are not held; those that are built again are no loss.
 fn not_held(stores: &[Store]) -> CheckpointResult {
     let all = stores.iter().flat_map(|store| store.manifest.below(b"").map(move |it| (store, it)));
     let lost = all.filter(|it| it.1.1.why().is_some_and(|it| it != NotHeld::Exempt));

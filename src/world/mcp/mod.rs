@@ -66,23 +66,23 @@ use crate::{
 #[derive(Clone, PartialEq)]
 pub struct ServerIdentity {
     pub link: McpLink,
-    /// Where a process works; two sessions in different folders do not share one.
+    /// The folder where a process works; two sessions in different folders do not share one.
     pub cwd: AbsPath,
-    /// What a process sees beside its own variables.
+    /// Variables that a process sees beside its own.
     pub env: Arc<Vec<(String, String)>>,
-    /// What a process may do; `None`: what the user may.
+    /// The confinement of a process; `None`: it may do what the user may.
     pub confined: Option<Arc<Confinement>>,
-    /// Where the gate is open at its start, it may do what the user may all the same.
+    /// A gate: where it is open at the process's start, the process may do what the user may all the same.
     pub gate: Option<OutsideGate>,
-    /// What a process runs of a workspace: it starts while that is what was trusted.
+    /// The hashes of scripts of a workspace that a process runs: it starts while they are what was trusted.
     pub scripts: ScriptHashes,
-    /// What it is told when it asks in which folders the session works.
+    /// The folders that it reads when it asks where the session works.
     pub roots: Arc<[AbsPath]>,
     /// For connecting and for listing.
     pub timeout: Duration,
-    /// How often it is started again in a row.
+    /// The most restarts in a row.
     pub max_restarts: u32,
-    /// Whether it may have a model answer something.
+    /// It may have a model answer something.
     pub samples: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct ServerIdentity {
 pub struct HostHandles {
     pub groups: Groups,
     pub http: Arc<Http>,
-    /// What servers may ask the user for.
+    /// The questions that servers may ask the user.
     pub elicitation: ElicitationSupport,
     /// castor's own folder, where tokens are.
     pub home: AbsPath,
@@ -99,7 +99,7 @@ pub struct HostHandles {
 }
 
 impl HostHandles {
-    /// What a login at a server takes, where castor can log in there.
+    /// The target of a login at a server, where castor can log in there.
     pub fn login_target(&self, link: &McpLink) -> Option<LoginTarget> {
         let (url, oauth) = link.login()?;
         let (home, http, env) = (self.home.clone(), self.http.clone(), self.env.clone());
@@ -107,8 +107,9 @@ impl HostHandles {
     }
 }
 
-/// What becomes of a server: `Ready` and `Down` in turn, `Down` also before it was ever there, `Changed` any number of times between them, `Lost` at most once
-/// and last. A server that is stopped says nothing more. Questions come at any time, from others than the rest.
+/// An event of a server: `Ready` and `Down` in turn, `Down` also before it was ever there, `Changed` any number of
+/// times between them, `Lost` at most once and last. A server that is stopped says nothing more. Questions come at any
+/// time, from others than the rest.
 pub enum ServerEvent {
     Ready {
         connection: Connection,
@@ -124,7 +125,7 @@ pub enum ServerEvent {
     RelayWithdrawn(i64),
     /// A resource that was read is another one now.
     ResourceUpdated(String),
-    /// What the user went to the page of that name for is done.
+    /// The user has done what the page of that name was for.
     PageCompleted(String),
     /// It runs in the sandbox though the user wants it outside: what it reaches.
     KeptInside(Vec<AbsPath>),
@@ -139,7 +140,7 @@ pub enum ServerEvent {
 /// A server that is gone and is started again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerOutage {
-    /// In one line for people.
+    /// The reason in one line for people.
     pub why: String,
     /// Until the next try.
     pub pause: Duration,
@@ -149,7 +150,7 @@ pub struct ServerOutage {
 
 /// A question to the user or a model. Dropped: no user can be asked.
 pub struct ServerQuestion {
-    /// Of this server's.
+    /// The number of this server.
     pub number: u64,
     pub request: ServerAsk,
     pub reply: oneshot::Sender<Reply>,

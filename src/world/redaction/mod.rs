@@ -25,18 +25,18 @@ use crate::{
 
 pub use stream::Stream;
 
-/// Of all values together, in bytes: a matcher is some hundred times as large.
+/// The most bytes of all values together: a matcher is some hundred times as large.
 const MAX_VALUES: usize = 64 << 10;
 /// So much to find, in bytes, is found by a table of some megabytes; more of it by a smaller one that is slower.
 const MAX_TABLE: usize = 8 << 10;
-/// As much of a beginning tells nearly all texts apart from what is looked for.
+/// The bytes of a beginning that tell nearly all texts apart from values.
 const PREFIX_LEN: usize = 3;
 
 /// Sources of a session's secrets.
 pub struct Secrets {
     roots: Vec<AbsPath>,
     home: Option<AbsPath>,
-    /// When the session began (Unix, seconds).
+    /// The time when the session began (Unix, seconds).
     since_s: i64,
     known: Mutex<KnownValues>,
 }
@@ -55,7 +55,7 @@ struct KnownValues {
 #[derive(Default)]
 struct File {
     stamp: Option<Stamp>,
-    /// What it had once was copied, perhaps, before it went.
+    /// The values, also those that a file once had: they were copied, perhaps, before they went.
     values: BTreeSet<String>,
 }
 
@@ -65,7 +65,8 @@ impl Secrets {
         Self { roots, home, since_s, known: Mutex::default() }
     }
 
-    /// What is known by now, with what known files say since. `anew`: a command ended, there may be other files. Blocks.
+    /// The redactor of all values known by now, with the new ones of known files. `anew`: a command ended, there may be
+    /// other files. Blocks.
     pub fn current_redactor(&self, anew: bool) -> Arc<Redactor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let paths: Vec<AbsPath> = match anew || !known.looked {
@@ -114,7 +115,7 @@ impl Secrets {
         known.redactor = Arc::new(redactor.build());
     }
 
-    /// As people know the file.
+    /// The file's name as people know it.
     fn name(&self, path: &AbsPath, home: Option<&AbsPath>) -> String {
         let root = self.roots.iter().find(|it| path.is_within(it));
         let of_home = || Some(format!("~/{}", path.relative_to(home.filter(|it| path.is_within(it))?)));
@@ -133,7 +134,7 @@ struct Source {
 pub struct Redactor {
     /// `None`: there is nothing to find.
     matcher: Option<AhoCorasick>,
-    /// What it finds, sorted, each with its files.
+    /// The texts that it finds, sorted, each with its files.
     texts: Vec<(String, Vec<usize>)>,
     heads: HashSet<[u8; PREFIX_LEN]>,
     longest: usize,
@@ -199,7 +200,7 @@ impl Redactor {
         files.next().filter(|_| !is_shown).map(|it| it.mark.as_str())
     }
 
-    /// What can be said of a text that goes on, whatever comes, and how much of it that is.
+    /// Redacts the part of a text that is final whatever follows, and tells its length.
     fn redact_prefix(&self, text: &str) -> (String, usize) {
         let (mut res, mut at, mut open) = (String::new(), 0, self.partial_match_start(text, 0));
         for it in self.matcher.iter().flat_map(|it| it.find_iter(text)) {
@@ -218,7 +219,7 @@ impl Redactor {
         (res, open)
     }
 
-    /// Where the first of the texts that are looked for may begin, and go on behind the end; at `from` or later.
+    /// The place, at `from` or later, where the first text that may end behind the end begins.
     fn partial_match_start(&self, text: &str, from: usize) -> usize {
         let last = text.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         let begins = |at: &usize| {

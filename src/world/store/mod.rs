@@ -64,11 +64,11 @@ pub struct SessionStore {
     /// Whom this process serves, for others that want one of its sessions.
     client: Option<String>,
     write: Append,
-    /// Where the logs are; `None`: in files.
+    /// The shared store of the logs; `None`: they are files.
     shared: Option<Arc<SharedStore>>,
 }
 
-/// How bytes get into a log. A disk that fails is another way.
+/// A function that appends bytes to a log. A disk that fails is another one.
 pub type Append = fn(&mut File, &[u8]) -> io::Result<()>;
 
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ impl SessionStore {
         Self::with_append(home, |file, bytes| file.write_all(bytes))
     }
 
-    /// As [`Store::new`], on another disk.
+    /// A store like that of [`Store::new`], on another disk.
     pub fn with_append(home: AbsPath, write: Append) -> Self {
         Self { home, client: None, write, shared: None }
     }
@@ -222,7 +222,7 @@ impl SessionStore {
         Ok(self.log(id, path, file, self.write_note(id, 0)))
     }
 
-    /// What is in a log, whoever holds it.
+    /// Folds the facts of a log, whoever holds it.
     fn fold_facts(&self, id: &SessionId, take: impl FnMut(Entry)) -> Result<LogEnd, StoreError> {
         let path = self.log_path(id)?;
         let end = match &self.shared {
@@ -321,7 +321,7 @@ impl SessionStore {
         Ok(if is_known { Vec::new() } else { endings })
     }
 
-    /// As late as the last that there is of the session and its sub-agents.
+    /// The ends of open calls and turns, as late as the last fact of the session and its sub-agents.
     fn endings(&self, id: &SessionId, fold: LogFold) -> Vec<Entry> {
         let mut res = fold.streams.endings(0);
         if res.is_empty() {
@@ -390,7 +390,7 @@ impl SessionStore {
         }
     }
 
-    /// Whether there is a session with this id. Where a shared store does not answer there may be one.
+    /// Tells whether there is a session with this id. Where a shared store does not answer there may be one.
     pub fn has(&self, id: &SessionId) -> bool {
         let Ok(path) = self.log_path(id) else { return false };
         match &self.shared {
@@ -399,7 +399,7 @@ impl SessionStore {
         }
     }
 
-    /// How long the log of a session is, in bytes; `None`: there is none.
+    /// The length of a session's log, in bytes; `None`: there is none.
     pub fn log_len(&self, id: &SessionId) -> Option<u64> {
         let path = self.log_path(id).ok()?;
         match &self.shared {
@@ -456,7 +456,7 @@ fn in_brackets(holder: &Option<LockHolder>) -> String {
     holder.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
 }
 
-/// Of a log without its first fact, which says what session it is.
+/// The error of a log without its first fact, which says what session it is.
 fn no_log(id: &SessionId, end: &LogEnd) -> StoreError {
     match end.whole_len + end.torn_len {
         0 => StoreError::NotFound { id: id.clone() },

@@ -29,11 +29,11 @@ pub struct SessionLog {
     pub(super) len: u64,
     /// Its lines are of an older version so far.
     pub(super) is_older: bool,
-    /// What a crash left out, for the next write.
+    /// Ends that a crash left out, for the next write.
     pub(super) endings: Vec<Entry>,
-    /// Of its last line.
+    /// The sum of its last line.
     pub(super) sum: LineSum,
-    /// As it was opened.
+    /// The damage that was found when it was opened.
     pub(super) damage: LogDamage,
     /// Something was written since it was opened.
     has_grown: bool,
@@ -46,7 +46,7 @@ pub(super) enum LogPlace {
     Shared(SharedLog),
 }
 
-/// What lies beyond its whole lines is a torn line, and is cut off before the next write.
+/// A log in a file. Bytes beyond its whole lines are a torn line, and are cut off before the next write.
 #[derive(Debug)]
 pub(super) struct FileLog {
     pub path: AbsPath,
@@ -123,7 +123,7 @@ impl SessionLog {
         Ok(())
     }
 
-    /// What the next write has first.
+    /// Writes the bytes that come before the next write's own.
     fn push_head(&mut self, at: u64) -> io::Result<()> {
         if self.is_older {
             let fact = Fact::Version { version: VERSION, castor: env!("CARGO_PKG_VERSION").to_owned() };
@@ -176,22 +176,22 @@ impl SessionLog {
         }
     }
 
-    /// What of it was not as castor wrote it, when it was opened.
+    /// The damage that was found when it was opened.
     pub fn damage(&self) -> &LogDamage {
         &self.damage
     }
 
-    /// Whether nothing was ever written to it.
+    /// Tells whether nothing was ever written to it.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it takes nothing more: another castor has it, or the shared store did not answer.
+    /// Tells whether it takes nothing more: another castor has it, or the shared store did not answer.
     pub fn is_lost(&self) -> bool {
         matches!(&self.place, LogPlace::Shared(log) if log.is_lost())
     }
 
-    /// Who had it last, if that is another machine or a castor that died: a process, or a machine's name.
+    /// The last holder, if that is another machine or a castor that died: a process, or a machine's name.
     pub fn moved_from(&self) -> Option<&str> {
         if let LogPlace::Shared(log) = &self.place { log.moved_from() } else { None }
     }
@@ -232,7 +232,7 @@ impl FileLog {
         Ok(())
     }
 
-    /// What the next write cuts off stays in a file beside the log.
+    /// Keeps the torn line that the next write cuts off, in a file beside the log.
     pub(super) fn keep_torn_line(&mut self, len: u64, torn_len: u64) -> Option<AbsPath> {
         if torn_len == 0 {
             return None;

@@ -7,7 +7,7 @@ use super::lines::{Lines, indentation};
 /// Blanks that one level of indentation may have.
 const UNITS: [usize; 4] = [2, 3, 4, 8];
 
-/// Of units that are as likely, the last.
+/// Units of indentation: of those as likely, the last.
 const COMMON_UNITS: &[usize] = &[8, 2, 4];
 
 /// A line of `old_string`, and the line of the file that it stands for.
@@ -25,17 +25,17 @@ pub enum IndentFault {
     Unknown(usize),
 }
 
-/// What indentation became in the file, with the numbers of the pairs that show it.
+/// Indentation in the file, with the numbers of the pairs that show it.
 type IndentTable<'a> = HashMap<&'a str, Vec<(usize, &'a str)>>;
 
-/// How indentation is typed again.
+/// The rule by which indentation is typed again.
 pub struct Retyping<'a> {
     known: IndentTable<'a>,
     /// `None`: as it is written.
     rule: Option<Rule>,
 }
 
-/// What one level of indentation is made of.
+/// The characters of one level of indentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Tab,
@@ -231,7 +231,7 @@ fn prefers_tabs(file: &Lines<'_>) -> Option<bool> {
     (tabs + blanks > 0).then_some(tabs > blanks)
 }
 
-/// What a rule makes of the new lines that are as deep as no line of `old_string`.
+/// The outcome of a rule for the new lines that are as deep as no line of `old_string`.
 struct Outcome {
     rule: Rule,
     indents: Vec<String>,
@@ -298,7 +298,7 @@ fn choose(outcomes: &[Outcome]) -> Option<Rule> {
     if has(&|it| is_simple(it) && it.is_whole) { None } else { only(&is_likely) }
 }
 
-/// By how many blanks a line of the file is mostly deeper than the line before it.
+/// The number of blanks by which a line of the file is mostly deeper than the line before it.
 fn usual_step(file: &Lines<'_>) -> Option<usize> {
     let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
     let mut above = 0;

@@ -48,7 +48,7 @@ pub enum ExtensionState {
     On(Arc<Contents>),
     /// The user's word, here or in settings.
     Off(&'static str),
-    /// Why it cannot count.
+    /// The reason why it cannot count.
     Unusable(String),
 }
 
@@ -97,7 +97,7 @@ impl Extension {
     }
 }
 
-/// What is there is what the user said yes to, or nothing.
+/// Checks that a folder holds what the user approved, or nothing.
 fn look(it: &ExtensionRecord, folder: &AbsPath) -> ExtensionState {
     let again = format!("`castor extensions update {}` shows it again and asks", it.name);
     match contents::read_against(folder, it.kind, &it.files) {
@@ -144,7 +144,7 @@ pub fn load(env: &Env, folder: &AbsPath, layers: &Layers) -> Extensions {
     Extensions { all: all.into(), warnings }
 }
 
-/// What settings say of extensions: which are off, and where they may come from.
+/// The settings on extensions: which are off, and where they may come from.
 pub struct ExtensionLimits {
     disabled: BTreeSet<String>,
     blocks_git: bool,
@@ -177,7 +177,7 @@ impl ExtensionLimits {
         }
     }
 
-    /// Why nothing from there counts. As in Gemini CLI, sources that are named are allowed from git, too.
+    /// The reason why nothing from there counts. Sources that are named are allowed from git, too, as in Gemini CLI.
     pub fn refusal(&self, source: &ExtensionSource) -> Option<&'static str> {
         let address = source.address();
         let fits = |it: &String| regex::Regex::new(it).is_ok_and(|it| it.is_match(&address));
@@ -197,12 +197,12 @@ impl Extensions {
         Self { all: vec![it].into(), warnings: Vec::new() }
     }
 
-    /// What a layer of an extension would start or reach, in words.
+    /// The starts and hosts of a layer of an extension, in words.
     pub fn describe(layer: &Layer) -> Vec<String> {
         programs::describe_programs(&layer.raw)
     }
 
-    /// What an agent's file of an extension would start or reach, in words.
+    /// The starts and hosts of an agent's file of an extension, in words.
     pub fn describe_agent(&self, file: &AbsPath) -> Vec<String> {
         let bytes = self.used().find_map(|(_, it)| it.config.get(file));
         let servers = bytes.and_then(|it| agents::servers(file, it));
@@ -232,7 +232,7 @@ impl Extensions {
         self
     }
 
-    /// As settings, weakest first. Of one name the first extension's server counts.
+    /// The extensions as settings, weakest first. Of one name the first extension's server counts.
     pub fn layers(&self, env: &Env, workspace: &AbsPath) -> (Vec<Layer>, Vec<Warning>) {
         let (mut layers, mut warnings) = (Vec::new(), Vec::new());
         let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -254,7 +254,7 @@ impl Extensions {
         (layers, warnings)
     }
 
-    /// What the readers of a session take of them.
+    /// The tier that the readers of a session take of them.
     pub fn tier(&self) -> ExtensionTier {
         let folders = |name: &str| self.used().map(|(it, _)| (it.name.as_str().into(), it.folder.join(name))).collect();
         ExtensionTier {
@@ -276,7 +276,7 @@ impl Extensions {
         self.used().map(files).collect()
     }
 
-    /// Of those that count.
+    /// The folders of those that count.
     pub fn folders(&self) -> impl Iterator<Item = AbsPath> {
         self.used().map(|(it, _)| it.folder.clone())
     }
@@ -321,7 +321,7 @@ impl Extensions {
         self.used().flat_map(named).collect()
     }
 
-    /// What of them cannot count, a line each.
+    /// The faults of those that cannot count, a line each.
     pub fn faults(&self) -> Vec<String> {
         let unusable = self.all.iter().filter_map(|it| match &it.state {
             ExtensionState::Unusable(why) => Some(format!("The {} {} is not used: {why}.", it.kind.as_str(), it.name)),

@@ -32,23 +32,23 @@ pub use skills::parse as parse_skill;
 
 /// Larger files define nothing: all of it goes to the model.
 const MAX_BYTES: usize = 256 << 10;
-/// How deep folders of commands go.
+/// The greatest depth of folders of commands.
 pub const MAX_DEPTH: usize = 6;
 /// The file of a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 /// All skills of a workspace, with what lies beside them. What goes beyond counts for nothing.
 pub const SKILL_BOUNDS: TreeBounds = TreeBounds { files: 5_000, bytes: 64 << 20 };
 
-/// Where commands lie below a workspace, the strongest first.
+/// Folders of commands below a workspace, the strongest first.
 pub const COMMAND_FOLDERS: &[(&str, CommandFormat)] = &[
     (".castor/commands", CommandFormat::Toml),
     (".gemini/commands", CommandFormat::Toml),
     (".claude/commands", CommandFormat::Markdown),
 ];
-/// Where skills lie below a workspace, the strongest first.
+/// Folders of skills below a workspace, the strongest first.
 pub const SKILL_FOLDERS: &[&str] = &[".castor/skills", ".agents/skills", ".gemini/skills", ".claude/skills"];
 
-/// How the names of such files end.
+/// The ending of such files' names.
 pub fn extension(format: CommandFormat) -> &'static str {
     match format {
         CommandFormat::Toml => ".toml",
@@ -56,7 +56,7 @@ pub fn extension(format: CommandFormat) -> &'static str {
     }
 }
 
-/// How a file is written that somebody names.
+/// The format of a file that somebody names.
 pub fn format_of(file: &AbsPath) -> CommandFormat {
     match file.as_path().extension().is_some_and(|it| it == "md") {
         true => CommandFormat::Markdown,
@@ -64,14 +64,14 @@ pub fn format_of(file: &AbsPath) -> CommandFormat {
     }
 }
 
-/// What the files define, and what of them does not count.
+/// The commands and skills that the files define, and those of them that do not count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundPrompts {
-    /// By name.
+    /// Commands by name.
     pub commands: Vec<FileCommand>,
-    /// By name.
+    /// Skills by name.
     pub skills: Vec<Skill>,
-    /// Of files of commands.
+    /// Warnings about files of commands.
     pub command_warnings: Vec<Warning>,
     pub skill_warnings: Vec<Warning>,
 }
@@ -91,11 +91,11 @@ impl FoundPrompts {
     }
 }
 
-/// What a workspace brings that counts, as it was hashed.
+/// The prompts of a workspace that count, as they were hashed.
 pub struct TrustedPrompts {
     pub root: AbsPath,
     pub files: Vec<(TrustedFileKind, AbsPath, Vec<u8>)>,
-    /// What nobody could read.
+    /// Files that nobody could read.
     pub unreadable: Vec<(TrustedFileKind, AbsPath)>,
 }
 
@@ -107,7 +107,7 @@ struct PromptFolder {
 }
 
 impl PromptFolder {
-    /// As it was hashed, where the folder's trust covers it.
+    /// The file as it was hashed, where the folder's trust covers it.
     fn of_workspace(name: &str, kind: TrustedFileKind, workspace: &TrustedPrompts) -> Self {
         let at = workspace.root.join(name);
         let held = workspace.files.iter().filter(|(of, file, _)| *of == kind && file.is_within(&at));
@@ -125,7 +125,7 @@ impl PromptFolder {
         Self { at, owner: FolderOwner::User, files }
     }
 
-    /// As it was hashed.
+    /// The file of an extension as it was hashed.
     fn of_extension(ExtensionFiles { name, at, files }: ExtensionFiles) -> Self {
         let files = files.into_iter().map(|(file, bytes)| (file, check_size(bytes))).collect();
         Self { at, owner: FolderOwner::Extension(name), files }
@@ -144,7 +144,7 @@ fn check_size(bytes: Vec<u8>) -> Result<Vec<u8>, FileFault> {
     }
 }
 
-/// Where the user's own lie that go by this name below a workspace.
+/// The user's own folder that has this name below a workspace.
 fn user_folder(env: &Env, name: &str) -> Option<AbsPath> {
     if let Some(it) = name.strip_prefix(".castor/") {
         return Some(castor_home(env)?.join(it));
@@ -220,8 +220,9 @@ fn file_of(origin: &AgentOrigin) -> String {
     origin.file().map_or_else(|| "castor".to_owned(), ToString::to_string)
 }
 
-/// Of one owner the first of a name counts. A name that castor has stays castor's, and one that two owners have is
-/// nobody's: they are typed as `user.NAME`, `workspace.NAME` and `EXTENSION.NAME`. So no file can take another one's place.
+/// The commands without clashes: of one owner the first of a name counts. A name that castor has stays castor's, and
+/// one that two owners have is nobody's: they are typed as `user.NAME`, `workspace.NAME` and `EXTENSION.NAME`. So no
+/// file can take another one's place.
 fn without_clashes(all: Vec<FileCommand>, is_own: &dyn Fn(&str) -> bool, res: &mut FoundPrompts) -> Vec<FileCommand> {
     let mut firsts: BTreeMap<(String, String), FileCommand> = BTreeMap::new();
     for it in all {
@@ -323,7 +324,7 @@ pub fn definition_folders(env: &Env, folder: &AbsPath) -> Vec<(AbsPath, &'static
     commands.chain(agents).chain(skills).flat_map(both).collect()
 }
 
-/// What lies beside the files of skills, and is covered by a yes to them.
+/// Files beside those of skills. An approval of the skills covers them.
 pub fn files_beside(skills: &[AbsPath]) -> Vec<AbsPath> {
     let folders = skills.iter().filter_map(|it| disk::real_path(&it.parent()?).ok());
     let files = |at: AbsPath| {
