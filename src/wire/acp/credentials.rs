@@ -9,7 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     elicitation::{self, Scope},
     initialize::{Client, LoginCommand, TERMINAL, legacy_login},
-    meta::{AuthRequiredMeta, OwnQuestionMeta, QuestionMeta},
+    message_meta::{AuthRequiredMeta, OwnQuestionMeta, QuestionMeta},
     session::wire_id,
     tool_calls,
 };
@@ -75,7 +75,7 @@ pub fn login_answer(result: &RawValue) -> Answer {
 /// For programs: whose credential it is, and the login that stores another.
 fn meta(credential: &Credential, client: &Client, login: &LoginCommand) -> Map<String, Value> {
     let can_log_in = credential.can_log_in;
-    let method_id = Some(TERMINAL).filter(|_| can_log_in && client.login.terminal);
+    let method_id = Some(TERMINAL.into()).filter(|_| can_log_in && client.login.terminal);
     let auth_required = Some(AuthRequiredMeta { credential: credential.key(), method_id });
     let terminal_auth = (can_log_in && client.login.old_terminal).then(|| legacy_login(login));
     QuestionMeta { castor: OwnQuestionMeta { agent: None, auth_required, editable: None }, terminal_auth }.into_map()

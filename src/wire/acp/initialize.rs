@@ -25,7 +25,7 @@ use crate::{
     wire::acp::{
         air::AirFeatures,
         intercept::read_interceptors,
-        meta::TerminalLogin,
+        message_meta::TerminalLogin,
         policy::{POLICY_ROLES, read_client_policy},
     },
 };
@@ -373,7 +373,7 @@ fn plain_method(it: &PlainLogin, login: Option<&LoginCommand>) -> AuthMethod {
 /// The whole command, for the client knows only this; not its environment either.
 pub(super) fn legacy_login(login: &LoginCommand) -> TerminalLogin {
     let env = login.home.iter().map(|it| ("CASTOR_HOME".to_owned(), it.clone())).collect();
-    let (label, args) = ("castor auth login", LOGIN_ARGS.iter().map(|it| (*it).to_owned()).collect());
+    let (label, args) = ("castor auth login".into(), LOGIN_ARGS.iter().map(|it| (*it).to_owned()).collect());
     TerminalLogin { label, command: login.command.clone(), args, env }
 }
 

@@ -1,20 +1,23 @@
 //! The `_meta` fields that castor reads and writes, by place. All of them are optional.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
-    prompt_options::PromptOptionsParams, question_answer::QuestionAnswerMeta,
+    host_tools::HostToolsParam,
+    intercept::InterceptorParam,
+    message_meta::{CallMeta, NoticeMeta, QuestionMeta, SubagentMeta, TerminalLogin},
+    policy::ClientPolicyParam,
+    prompt_options::PromptOptionsParams,
+    question_answer::QuestionAnswerMeta,
 };
 use crate::base::{
     host_tools::{HostExecution, HostTool},
     ids::{CallId, MessageId, SessionId, StreamId},
     money::Money,
-    path::AbsPath,
     prompt_stats::PromptStats,
     state::StateDelta,
     tool::ToolCall,
@@ -255,15 +258,6 @@ struct AuthMethodMeta {
     terminal_auth: Option<TerminalLogin>,
 }
 
-/// A whole command: the client knows only this, and starts it in its own environment.
-#[derive(JsonSchema, Serialize)]
-pub struct TerminalLogin {
-    pub label: &'static str,
-    pub command: String,
-    pub args: Vec<String>,
-    pub env: BTreeMap<String, String>,
-}
-
 /// W3C trace context. Without a valid `traceparent` nothing counts.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "read by `trace` and `prompt_options`, which look at nothing else")]
@@ -289,12 +283,12 @@ struct OwnPromptTextMeta {
 }
 
 /// What a prompt took.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptAnswerMeta {
     pub castor: OwnPromptAnswerMeta,
 }
 
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnPromptAnswerMeta {
     /// Of this prompt. Absent where a model's price is not known, or no model answered.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -312,7 +306,7 @@ pub struct OwnPromptAnswerMeta {
     pub pending: Option<Vec<PendingCallMeta>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingCallMeta {
     pub request_id: CallId,
@@ -321,7 +315,7 @@ pub struct PendingCallMeta {
 }
 
 /// Why a prompt ended, where the stop reason does not tell.
-#[derive(Clone, Copy, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StopDetail {
     /// `end_turn`: the prompt was a slash command that does not exist. The answer says so.
@@ -331,11 +325,11 @@ pub enum StopDetail {
 }
 
 /// An amount of money.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CostMeta {
     pub amount: Money,
     /// ISO 4217.
-    pub currency: &'static str,
+    pub currency: Cow<'static, str>,
 }
 
 impl PromptAnswerMeta {
@@ -347,112 +341,13 @@ impl PromptAnswerMeta {
         stream_id: Option<StreamId>,
         pending: Vec<ToolCall>,
     ) -> Option<Self> {
-        let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
+        let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD".into() });
         let stats = stats.filter(|_| wants_stats);
         let is_empty = cost.is_none() && stats.is_none() && stop.is_none() && stream_id.is_none() && pending.is_empty();
         let meta = |ToolCall { id, name, args }| PendingCallMeta { request_id: id, name, args };
         let pending = (!pending.is_empty()).then(|| pending.into_iter().map(meta).collect());
         (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop, stream_id, pending } })
     }
-}
-
-/// Of a call, what is older than the protocol's own fields, and terminals that the client draws.
-#[derive(Default, JsonSchema, Serialize)]
-pub struct CallMeta {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub terminal_info: Option<TerminalInfo>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub terminal_output: Option<TerminalOutput>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub terminal_exit: Option<TerminalExit>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub castor: Option<OwnCallMeta>,
-}
-
-#[derive(Default, JsonSchema, Serialize)]
-pub struct OwnCallMeta {
-    /// The call failed, as it needs an approval and the client answers no questions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unasked: Option<bool>,
-    /// Another agent made the call by itself, and says so: castor neither decided nor ran it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reported: Option<bool>,
-}
-
-/// Of a question.
-#[derive(JsonSchema, Serialize)]
-pub struct QuestionMeta {
-    pub castor: OwnQuestionMeta,
-    /// A refused key: the login that stores another, for clients that start logins in the way of before `auth.terminal`.
-    #[serde(rename = "terminal-auth", skip_serializing_if = "Option::is_none")]
-    pub terminal_auth: Option<TerminalLogin>,
-}
-
-#[derive(JsonSchema, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OwnQuestionMeta {
-    /// The sub-agent that asks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// A credential was refused, and the user is asked to renew it. No secret is expected as an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub auth_required: Option<AuthRequiredMeta>,
-    /// The answer may have `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub editable: Option<bool>,
-}
-
-#[derive(JsonSchema, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuthRequiredMeta {
-    /// `model/PROVIDER`, `server/MCP-SERVER` or `agent/AGENT`.
-    pub credential: String,
-    /// The one of `authMethods` that stores another key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub method_id: Option<&'static str>,
-}
-
-impl QuestionMeta {
-    pub fn into_map(self) -> serde_json::Map<String, serde_json::Value> {
-        into_map(self)
-    }
-}
-
-/// Begins a terminal.
-#[derive(JsonSchema, Serialize)]
-pub struct TerminalInfo {
-    pub terminal_id: CallId,
-    pub cwd: AbsPath,
-}
-
-/// What is new in it: appended, not a snapshot. Also for a client with `outputDeltas`, which begins no terminal.
-#[derive(JsonSchema, Serialize)]
-pub struct TerminalOutput {
-    pub terminal_id: CallId,
-    pub data: String,
-}
-
-/// Ends it.
-#[derive(JsonSchema, Serialize)]
-pub struct TerminalExit {
-    pub terminal_id: CallId,
-    pub exit_code: Option<i64>,
-    pub signal: Option<String>,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "written as the field does")]
-struct SubagentMeta {
-    castor: Option<OwnSubagentMeta>,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "written as the field does")]
-struct OwnSubagentMeta {
-    /// The call that started it, in the session above.
-    call: CallId,
 }
 
 #[derive(JsonSchema)]
@@ -470,31 +365,4 @@ struct EventMeta {
     code: Option<String>,
     /// Of an error: messages that do not count any more, as their answer broke off.
     discards: Option<Vec<MessageId>>,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "written from the event's")]
-struct NoticeMeta {
-    castor: Option<OwnNoticeMeta>,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "written from the event's")]
-struct OwnNoticeMeta {
-    /// Messages that do not count any more, as their answer broke off.
-    discards: Option<Vec<MessageId>>,
-}
-
-impl CallMeta {
-    pub fn into_map(self) -> serde_json::Map<String, serde_json::Value> {
-        into_map(self)
-    }
-}
-
-fn into_map(meta: impl Serialize) -> serde_json::Map<String, serde_json::Value> {
-    match serde_json::to_value(meta) {
-        Ok(serde_json::Value::Object(it)) => it,
-        // Structs of texts and numbers always become objects.
-        Ok(_) | Err(_) => serde_json::Map::new(),
-    }
 }

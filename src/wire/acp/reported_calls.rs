@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallStatus, 
 use serde_json::Value;
 
 use super::{
-    meta::{CallMeta, OwnCallMeta},
+    message_meta::{CallMeta, OwnCallMeta},
     tool_calls,
     updates::{CallView, SessionView},
 };

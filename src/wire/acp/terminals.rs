@@ -13,7 +13,7 @@ use crate::{
         terminal::{CommandLine, Exit},
     },
     wire::acp::{
-        meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
+        message_meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
         session::wire_id,
     },
 };
