@@ -3,6 +3,7 @@
 
 pub mod app;
 pub mod base;
+pub mod client;
 pub mod engine;
 pub mod wire;
 pub mod world;

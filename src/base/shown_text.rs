@@ -30,6 +30,18 @@ pub fn show_line(text: &str) -> Cow<'_, str> {
     show(text, Place { is_line: true, has_blanks: true })
 }
 
+/// One line, at most `max` characters: for titles and questions, where a trick of the eye could get something approved.
+/// Controls and reordering marks are written out, line ends are spaces.
+pub fn clean_line(text: &str, max: usize) -> String {
+    let plain: String = text.trim().chars().map(|it| if matches!(it, '\n' | '\t') { ' ' } else { it }).collect();
+    let mut res: String = show_line(&plain).chars().take(max + 1).collect();
+    if res.chars().count() > max {
+        res.pop();
+        res.push('…');
+    }
+    res
+}
+
 /// A path that a program opens. Blanks stay, since they show as what they are; everything hidden is written out, and
 /// then no file has that name.
 pub fn show_path(path: &str) -> Cow<'_, str> {

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
 };
 
+pub use crate::base::shown_text::clean_line;
 use crate::base::{shown_text::show_line, text::is_deceptive};
 
 /// Takes terminal controls out of text that comes in pieces: a sequence may be split between two of them.
@@ -84,18 +85,6 @@ fn write_out_last(piece: &str) -> String {
 /// All of `text` at once.
 pub fn clean(text: &str) -> String {
     Cleaner::default().clean(text)
-}
-
-/// One line, at most `max` characters: for titles and questions, where a trick of the eye could get something approved.
-/// Controls and reordering marks are written out, line ends are spaces.
-pub fn clean_line(text: &str, max: usize) -> String {
-    let plain: String = text.trim().chars().map(|it| if matches!(it, '\n' | '\t') { ' ' } else { it }).collect();
-    let mut res: String = show_line(&plain).chars().take(max + 1).collect();
-    if res.chars().count() > max {
-        res.pop();
-        res.push('…');
-    }
-    res
 }
 
 /// What somebody types or pastes, as one line of at most `max` characters: controls and hidden characters are left out.
