@@ -3,22 +3,23 @@
 
 use std::{mem, time::Duration};
 
-use serde_json::Value;
-
 use super::lower::{Action, Draft, Drawn, Key, News, Panel, ProposedText, Theme};
-use crate::app::cli::{
-    render::{
-        text::{Line, Style},
-        wrap::wrap,
+use crate::{
+    app::cli::{
+        render::{
+            text::{Line, Style},
+            wrap::wrap,
+        },
+        run::{
+            approval::{QuestionLook, QuestionStep, Settled},
+            ask::wrap_indented,
+            client_requests::{Answer, Question},
+            question::QuestionKind,
+            question_queue::QuestionQueue,
+            question_subject::QuestionPlace,
+        },
     },
-    run::{
-        approval::{QuestionLook, QuestionStep, Settled},
-        ask::wrap_indented,
-        client_requests::{Answer, Question},
-        question::QuestionKind,
-        question_queue::QuestionQueue,
-        question_subject::QuestionPlace,
-    },
+    client::call::Call,
 };
 
 /// Nobody has read a question that came up so shortly before a key: the key meant something else.
@@ -157,7 +158,7 @@ impl Bottom {
     }
 
     /// Takes a question about `call`. Whether it is shown now: others wait for their turn.
-    pub fn ask(&mut self, question: Question, call: &Value, cwd: &str, takes_words: bool, now: Duration) -> bool {
+    pub fn ask(&mut self, question: Question, call: &Call, cwd: &str, takes_words: bool, now: Duration) -> bool {
         let Some(question) = self.questions.keep_unless_withdrawn(question) else { return false };
         let place = QuestionPlace { cwd, width: self.width, runs_programs: true };
         if !self.questions.push(question, call, &place, takes_words) || self.questions.len() > 1 {

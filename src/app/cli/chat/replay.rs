@@ -3,13 +3,14 @@
 use std::{collections::VecDeque, time::Duration};
 
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::state::{Chat, frame::prompt_lines};
 use crate::{
     app::cli::render::text::{Line, Style},
     base::{ids::SessionId, log::Tuning, mode::Mode},
     wire::acp::{
+        client::{ClientEvent, SessionEvent, Voice, is_user_words},
         options::ChosenOptions,
         updates::{ClientProfile, SessionView},
     },
@@ -22,8 +23,6 @@ const MAX_KEPT: usize = 1_500;
 const MAX_LOG: u64 = 512 << 10;
 /// Screens that are shown.
 const SCREENS: usize = 2;
-const KIND: &str = "\"sessionUpdate\":\"";
-const USER: &str = "user_message_chunk";
 
 /// The end of what is replayed, as it came.
 #[derive(Debug, Default)]
@@ -62,7 +61,7 @@ impl Replay {
     }
 
     pub fn push(&mut self, params: Box<RawValue>) {
-        self.prompts += u64::from(is_user(params.get()));
+        self.prompts += u64::from(is_user_words(&params));
         if self.kept.len() == MAX_KEPT {
             self.kept.pop_front();
         }
@@ -72,21 +71,19 @@ impl Replay {
     /// Shows the end of it in the chat. `size`: columns and rows.
     pub fn show(mut self, chat: &mut Chat, now: Duration, size: (usize, usize)) {
         // It begins with a message of the user's, if it can.
-        let first = self.kept.iter().position(|it| is_user(it.get())).unwrap_or_default();
+        let first = self.kept.iter().position(|it| is_user_words(it)).unwrap_or_default();
         self.kept.drain(..first);
         chat.set_width(size.0);
         let (mut message, mut shown) = (String::new(), 0);
         for it in std::mem::take(&mut self.kept) {
-            let params: Value = serde_json::from_str(it.get()).unwrap_or_default();
-            let update = params.get("update").unwrap_or(&Value::Null);
-            if update.get("sessionUpdate").and_then(Value::as_str) == Some(USER) {
-                message += update.pointer("/content/text").and_then(Value::as_str).unwrap_or_default();
+            let SessionEvent { session, event, .. } = SessionEvent::read(&it);
+            if let ClientEvent::Chunk(Voice::User, it) = &event {
+                message += it.text().unwrap_or_default();
                 shown += 1;
                 continue;
             }
             print_prompt(chat, &mut message, now, size.0);
-            let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default();
-            chat.update(session, update, now);
+            chat.update(&session, &event, now);
         }
         print_prompt(chat, &mut message, now, size.0);
         chat.view.end(now);
@@ -118,12 +115,4 @@ fn print_prompt(chat: &mut Chat, message: &mut String, now: Duration, width: usi
     chat.view.end(now);
     chat.view.add_block(prompt_lines(message, width, "› "));
     message.clear();
-}
-
-/// Agents may write spaces: then all of it is read.
-fn is_user(params: &str) -> bool {
-    match params.split_once(KIND) {
-        Some((_, rest)) => rest.starts_with(USER),
-        None => params.contains(USER),
-    }
 }

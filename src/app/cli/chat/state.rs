@@ -11,7 +11,7 @@ use super::{
     bottom::Bottom,
     effects::Effect,
     lower::{Action, AgentPhase, Draft, Key, News, Panel, ProposedText, SlashCommand, Theme},
-    pickers::options::OptionPicker,
+    pickers::options::{OptionPicker, OptionRow},
     status::Status,
 };
 use crate::app::cli::{
@@ -19,7 +19,7 @@ use crate::app::cli::{
         text::Line,
         view::{TurnView, ViewOptions},
     },
-    run::{attachments::names_files, calls::CallTracker},
+    run::{attachments::names_files, change_summary::ChangeSummary},
 };
 
 /// Messages that may wait for the end of the turn.
@@ -50,7 +50,8 @@ pub struct AgentTraits {
 
 pub struct Chat {
     pub view: TurnView,
-    pub calls: CallTracker,
+    /// In files.
+    pub changes: ChangeSummary,
     bottom: Bottom,
     pub status: Status,
     phase: ChatPhase,
@@ -80,7 +81,7 @@ impl Chat {
         };
         Self {
             view: TurnView::new(options),
-            calls: CallTracker::default(),
+            changes: ChangeSummary::default(),
             bottom: Bottom::new(composer),
             status: Status::default(),
             phase: ChatPhase::Starting,
@@ -250,9 +251,10 @@ impl Chat {
     }
 
     fn open_options(&mut self) {
-        match self.status.options.is_empty() {
+        let options: Vec<OptionRow> = self.status.facts.options.iter().filter_map(OptionRow::of).collect();
+        match options.is_empty() {
             true => self.note("this agent has no options to choose from"),
-            false => self.open_picker(Box::new(OptionPicker::new(self.status.options.clone()))),
+            false => self.open_picker(Box::new(OptionPicker::new(options))),
         }
     }
 
@@ -356,7 +358,7 @@ impl Chat {
     fn next_mode(&mut self) {
         if let Some(mode) = self.status.next_mode() {
             // The answer comes soon, and the next press goes on from here.
-            self.status.mode.clone_from(&mode);
+            self.status.facts.mode.clone_from(&mode);
             self.effects.push(Effect::SetMode(mode));
         }
     }

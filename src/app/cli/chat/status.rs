@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::pickers::options::OptionRow;
-use crate::app::cli::{
-    render::{
-        text::{Color, Line, Style},
-        words,
+use crate::{
+    app::cli::{
+        render::{
+            end_line,
+            text::{Color, Line, Style},
+            words,
+        },
+        terminal_text::clean_line,
     },
-    terminal_text::clean_line,
+    client::facts::SessionFacts,
+    wire::acp::client::TokenUsage,
 };
 
 const MAX_NAME: usize = 60;
@@ -20,29 +24,13 @@ const NEARLY_FULL: u64 = 80;
 
 #[derive(Debug, Default)]
 pub struct Status {
-    pub mode: String,
-    /// Ids in the agent's order.
-    pub modes: Vec<String>,
-    pub model: String,
-    context: ContextMeter,
-    cost: Option<f64>,
-    currency: String,
+    pub facts: SessionFacts,
     pub tokens: TokenSums,
     /// Prompts of this chat.
     pub turns: u64,
-    limits: Option<String>,
     /// In files, which an undo takes back.
     pub changes: Option<String>,
     pub servers: ServerHealth,
-    /// What can be chosen in the session.
-    pub options: Vec<OptionRow>,
-}
-
-/// Tokens in the model's window, and how many it takes.
-#[derive(Debug, Default)]
-pub struct ContextMeter {
-    used: u64,
-    size: u64,
 }
 
 /// Of all turns of this chat.
@@ -88,13 +76,12 @@ impl ServerHealth {
 }
 
 impl TokenSums {
-    /// Adds `usage` of the answer to a prompt.
-    pub fn add(&mut self, usage: &Value) {
-        let number = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
-        self.input += number("inputTokens");
-        self.cached += number("cachedReadTokens");
+    /// Adds what one prompt took.
+    pub fn add(&mut self, usage: &TokenUsage) {
+        self.input += usage.input_tokens;
+        self.cached += usage.cached_read_tokens;
         // Thoughts are paid for as output.
-        self.output += number("outputTokens") + number("thoughtTokens");
+        self.output += usage.output_tokens + usage.thought_tokens;
     }
 
     pub fn in_words(&self) -> Option<String> {
@@ -103,69 +90,16 @@ impl TokenSums {
 }
 
 impl Status {
-    /// What the answer says that opened the session.
-    pub fn open(&mut self, session: &Value) {
-        let modes = session.pointer("/modes/availableModes").and_then(Value::as_array).into_iter().flatten();
-        self.modes = modes.filter_map(|it| it.get("id")?.as_str().map(str::to_owned)).collect();
-        self.take_mode(session.pointer("/modes/currentModeId"));
-        self.take_options(session.get("configOptions"));
-    }
-
-    /// One update of the main session.
-    pub fn update(&mut self, update: &Value) {
-        match update.get("sessionUpdate").and_then(Value::as_str) {
-            Some("current_mode_update") => self.take_mode(update.get("currentModeId")),
-            Some("config_option_update") => self.take_options(update.get("configOptions")),
-            Some("usage_update") => {
-                let number = |key: &str| update.get(key).and_then(Value::as_u64);
-                self.context.used = number("used").unwrap_or(self.context.used);
-                self.context.size = number("size").unwrap_or(self.context.size);
-                if let Some(it) = update.pointer("/cost/amount").and_then(Value::as_f64) {
-                    self.cost = Some(it);
-                    let currency = update.pointer("/cost/currency").and_then(Value::as_str);
-                    self.currency = clean_line(currency.unwrap_or("USD"), MAX_NAME);
-                }
-            }
-            _ => (),
-        }
-    }
-
-    fn take_mode(&mut self, mode: Option<&Value>) {
-        if let Some(it) = mode.and_then(Value::as_str) {
-            self.mode = clean_line(it, MAX_NAME);
-        }
-    }
-
-    pub fn take_options(&mut self, options: Option<&Value>) {
-        if let Some(it) = options {
-            self.options = OptionRow::read_all(it);
-        }
-        for it in options.and_then(Value::as_array).into_iter().flatten() {
-            let text = |key: &str| it.get(key).and_then(Value::as_str);
-            let Some(value) = text("currentValue") else { continue };
-            match text("category").or(text("id")) {
-                Some("mode") => self.take_mode(it.get("currentValue")),
-                Some("model") => self.model = clean_line(value, MAX_NAME),
-                Some("limits") => self.limits = Some(clean_line(value, MAX_NAME)).filter(|it| it != "none"),
-                _ => (),
-            }
-        }
-    }
-
     /// The mode after the present one.
     pub fn next_mode(&self) -> Option<String> {
-        let at = self.modes.iter().position(|it| *it == self.mode).map_or(0, |it| it + 1);
-        let next = self.modes.get(at).or(self.modes.first())?;
-        (*next != self.mode).then(|| next.clone())
+        let SessionFacts { mode, modes, .. } = &self.facts;
+        let at = modes.iter().position(|it| it == mode).map_or(0, |it| it + 1);
+        let next = modes.get(at).or(modes.first())?;
+        (next != mode).then(|| next.clone())
     }
 
     pub fn cost_in_words(&self) -> Option<String> {
-        let cost = self.cost?;
-        Some(if self.currency == "USD" {
-            words::dollars(cost)
-        } else {
-            format!("{} {}", words::money(cost), self.currency)
-        })
+        self.facts.usage.cost.as_ref().map(end_line::cost_in_words)
     }
 
     /// The parts that fit, the most important ones first.
@@ -187,28 +121,31 @@ impl Status {
 
     fn parts(&self) -> Vec<(String, Style)> {
         let dim = |it: String| (it, Style::DIM);
+        let named = |it: &str| clean_line(it, MAX_NAME);
+        let facts = &self.facts;
         let mut res = Vec::new();
-        if !self.mode.is_empty() {
-            let style = match self.mode.as_str() {
+        if !facts.mode.is_empty() {
+            let style = match facts.mode.as_str() {
                 "yolo" => Style::color(Color::Red),
                 "auto" | "autoEdit" => Style::color(Color::Yellow),
                 "plan" => Style::color(Color::Cyan),
                 _ => Style::DIM,
             };
-            res.push((format!("{} ⇧⇥", self.mode), style));
+            res.push((format!("{} ⇧⇥", named(&facts.mode)), style));
         }
-        if !self.model.is_empty() {
-            res.push(dim(self.model.clone()));
+        if !facts.model.is_empty() {
+            res.push(dim(named(&facts.model)));
         }
-        if let Some(share) = (self.context.used * 100).checked_div(self.context.size) {
+        let (used, size) = (facts.usage.used.unwrap_or_default(), facts.usage.size.unwrap_or_default());
+        if let Some(share) = used.saturating_mul(100).checked_div(size) {
             let style = if share >= NEARLY_FULL { Style::color(Color::Yellow) } else { Style::DIM };
-            res.push((format!("{share} % of {}", words::tokens(self.context.size)), style));
+            res.push((format!("{share} % of {}", words::tokens(size)), style));
         }
         res.extend(self.cost_in_words().map(dim));
         res.extend(self.tokens.in_words().map(dim));
         res.extend(self.changes.clone().map(dim));
         res.extend(self.servers.part());
-        res.extend(self.limits.as_ref().map(|it| dim(format!("limits {it}"))));
+        res.extend(facts.limits.as_ref().map(|it| dim(format!("limits {}", named(it)))));
         if self.turns > 0 {
             // Seconds would be news at each turn, and what they say stands in its end line.
             let minutes = self.tokens.worked.as_secs() / 60;
@@ -226,18 +163,25 @@ mod tests {
     use serde_json::json;
 
     use super::{ServerHealth, Status};
+    use crate::{
+        client::facts::SessionFacts,
+        wire::acp::client::{ClientEvent, TokenUsage, read_value},
+    };
 
     #[test]
     fn parts_that_do_not_fit_are_left_out() {
         let mut status = Status::default();
         assert_eq!(status.line(80).text(), " ");
-        status.open(&json!({
+        let opened = json!({
             "modes": {"currentModeId": "default", "availableModes": [{"id": "plan"}, {"id": "default"}, {"id": "yolo"}]},
             "configOptions": [{"id": "model", "category": "model", "currentValue": "gemini-2.5-flash"}],
-        }));
-        status.update(&json!({"sessionUpdate": "usage_update", "used": 188_000, "size": 1_048_576,
-            "cost": {"amount": 0.0211, "currency": "USD"}}));
-        status.tokens.add(&json!({"inputTokens": 42_000, "cachedReadTokens": 34_020, "outputTokens": 3_100}));
+        });
+        status.facts.open(&read_value(opened).unwrap());
+        let usage = json!({"sessionUpdate": "usage_update", "used": 188_000, "size": 1_048_576,
+            "cost": {"amount": 0.0211, "currency": "USD"}});
+        status.facts.take(&ClientEvent::read(&usage));
+        let (input_tokens, cached_read_tokens, output_tokens) = (42_000, 34_020, 3_100);
+        status.tokens.add(&TokenUsage { input_tokens, cached_read_tokens, output_tokens, ..TokenUsage::default() });
         status.servers =
             ServerHealth::read(&json!({"servers": [{"status": "ready"}, {"status": "failed"}, {"status": "off"}]}));
         (status.turns, status.tokens.worked) = (4, Duration::from_secs(185));
@@ -249,11 +193,12 @@ mod tests {
 
     #[test]
     fn modes_follow_each_other() {
-        let mut status = Status { mode: "yolo".to_owned(), ..Status::default() };
+        let facts = SessionFacts { mode: "yolo".to_owned(), ..SessionFacts::default() };
+        let mut status = Status { facts, ..Status::default() };
         assert_eq!(status.next_mode(), None);
-        status.modes = ["plan", "default", "yolo"].map(str::to_owned).into();
+        status.facts.modes = ["plan", "default", "yolo"].map(str::to_owned).into();
         assert_eq!(status.next_mode().as_deref(), Some("plan"));
-        status.update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"}));
+        status.facts.take(&ClientEvent::Mode("plan".to_owned()));
         assert_eq!(status.next_mode().as_deref(), Some("default"));
     }
 }

@@ -42,6 +42,7 @@ use crate::{
         },
     },
     base::question::{Choice, Field, FieldKind, Form},
+    wire::acp::client::{ClientEvent, read_text, read_value},
 };
 
 mod burst;
@@ -136,13 +137,13 @@ impl Stage {
         let name = if is_castor { "castor" } else { "other" };
         let agent = json!({"agentInfo": {"name": name}, "_meta": {"steering": {"supported": is_castor}}});
         let modes = json!({"currentModeId": "default", "availableModes": [{"id": "default"}, {"id": "yolo"}]});
-        let session = json!({"modes": modes});
+        let session = read_value(json!({"modes": modes})).unwrap();
         let opened = OpenedSession { id: "s1".to_owned(), agent, session, ..OpenedSession::default() };
         self.chat.opened(&opened, self.now);
     }
 
     fn update(&mut self, update: &Value) {
-        self.chat.update("s1", update, self.now);
+        self.chat.update("s1", &ClientEvent::read(update), self.now);
     }
 
     fn ask(&mut self, rest: &str) {
@@ -175,7 +176,8 @@ impl Stage {
     fn ask_about(&mut self, id: &str, call: Value) {
         let options = json!([{"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
             {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}]);
-        self.put(id, QuestionSubject::Permission(json!({"toolCall": call, "options": options})));
+        let asked = read_value(json!({"toolCall": call, "options": options})).unwrap();
+        self.put(id, QuestionSubject::Permission(asked));
     }
 
     fn put(&mut self, id: &str, about: QuestionSubject) {
@@ -190,7 +192,7 @@ impl Stage {
         let answer = match rest.strip_prefix("failed ") {
             Some(why) => Err(Failure::input(why)),
             None if rest == "cancelled" => Err(Failure::cancelled()),
-            None => Ok(if rest.is_empty() { json!({}) } else { serde_json::from_str(rest).unwrap() }),
+            None => Ok(read_text(if rest.is_empty() { "{}" } else { rest }).unwrap()),
         };
         self.chat.prompted(answer, self.now);
     }

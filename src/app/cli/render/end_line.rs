@@ -2,22 +2,26 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::{
     text::{Line, Style},
     words,
 };
+use crate::{
+    app::cli::terminal_text::clean_line,
+    wire::acp::client::{SessionCost, TokenUsage},
+};
+
+/// Characters of the name of a currency.
+const MAX_CURRENCY: usize = 60;
 
 /// What a turn came to.
 #[derive(Debug, Default)]
 pub struct TurnEnd {
     /// Changed files in words.
     pub changes: Option<String>,
-    /// `usage` of the answer to the prompt.
-    pub usage: Option<Value>,
-    /// `_meta.castor.cost` of the same answer.
-    pub cost: Option<Value>,
+    pub usage: Option<TokenUsage>,
+    /// `None`: not known.
+    pub cost: Option<SessionCost>,
     /// Nothing is paid, though settings may name a model that has prices.
     pub is_free: bool,
     pub took: Duration,
@@ -40,21 +44,24 @@ impl TurnEnd {
 
     fn tokens(&self) -> Option<String> {
         let usage = self.usage.as_ref()?;
-        let number = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
         // Thoughts are paid for as output.
-        let output = number("outputTokens") + number("thoughtTokens");
-        words::spent_tokens(number("inputTokens"), number("cachedReadTokens"), output)
+        let output = usage.output_tokens + usage.thought_tokens;
+        words::spent_tokens(usage.input_tokens, usage.cached_read_tokens, output)
     }
 
     fn cost_in_words(&self) -> Option<String> {
-        let amount = self.cost.as_ref().and_then(|it| it.get("amount")?.as_f64());
-        let currency = self.cost.as_ref().and_then(|it| it.get("currency")?.as_str()).unwrap_or("USD");
-        match amount {
+        match &self.cost {
             _ if self.is_free => None,
             None => Some("cost unknown".to_owned()),
-            Some(it) if currency == "USD" => Some(words::dollars(it)),
-            Some(it) => Some(format!("{} {currency}", words::money(it))),
+            Some(it) => Some(cost_in_words(it)),
         }
+    }
+}
+
+pub fn cost_in_words(it: &SessionCost) -> String {
+    match it.currency() {
+        "USD" => words::dollars(it.amount),
+        currency => format!("{} {}", words::money(it.amount), clean_line(currency, MAX_CURRENCY)),
     }
 }
 
@@ -62,18 +69,22 @@ impl TurnEnd {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
-
     use super::TurnEnd;
+    use crate::wire::acp::client::{SessionCost, TokenUsage};
 
     #[test]
     fn the_end_says_what_was_spent() {
-        let usage =
-            json!({"inputTokens": 42_100, "cachedReadTokens": 34_200, "outputTokens": 2_000, "thoughtTokens": 1_100});
+        let usage = TokenUsage {
+            input_tokens: 42_100,
+            cached_read_tokens: 34_200,
+            output_tokens: 2_000,
+            thought_tokens: 1_100,
+            ..TokenUsage::default()
+        };
         let mut end = TurnEnd {
             changes: Some("3 files +12 −4".to_owned()),
             usage: Some(usage),
-            cost: Some(json!({"amount": 0.0211, "currency": "USD"})),
+            cost: Some(SessionCost { amount: 0.0211, currency: None }),
             took: Duration::from_secs(14),
             resume: Some("castor run -r 1f3a \"…\"".to_owned()),
             ..TurnEnd::default()
@@ -88,7 +99,7 @@ mod tests {
         assert_eq!(text(&end).unwrap(), format!("{start} · cost unknown · {rest}"));
         end.is_free = true;
         assert_eq!(text(&end).unwrap(), format!("{start} · {rest}"));
-        end.usage = Some(json!({"inputTokens": 0, "outputTokens": 0}));
+        end.usage = Some(TokenUsage::default());
         assert_eq!(text(&end).unwrap(), format!("3 files +12 −4 · {rest}"));
         end.changes = None;
         assert_eq!(text(&end), None);

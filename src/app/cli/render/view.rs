@@ -1,10 +1,9 @@
-//! The view of a turn: `session/update` values in, styled lines out. It knows the time only as an argument.
+//! The view of a turn: events of the agent in, styled lines out. It knows the time only as an argument.
 //!
 //! What is over goes to the scrollback as finished lines. What is not is the live region: the end of the answer, calls
 //! that run, the plan, and what is waited for. `castor run` shows it on stdout and stderr; a chat can show it as well.
 
 mod agent_lines;
-pub mod agents;
 mod call;
 mod call_lines;
 mod calls;
@@ -16,20 +15,19 @@ mod waiting;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
-use self::{
-    agent_lines::AgentPlace,
-    agents::{AgentChange, AgentTree},
-    calls::CallList,
-    plan::PlanView,
-    thought::ThoughtView,
-    waiting::Waiting,
-};
+use self::{agent_lines::AgentPlace, calls::CallList, plan::PlanView, waiting::Waiting};
 use super::{
     markdown::MarkdownStream,
     text::{Color, Line, Style},
     wrap::wrap,
+};
+use crate::{
+    client::{
+        Change, Conversation,
+        agents::AgentChange,
+        entries::{CallChange, Words},
+    },
+    wire::acp::client::{ClientEvent, NoticeLevel, PlanList, SessionNotice, Voice},
 };
 
 /// Live rows are scarce: so many are left to the plan.
@@ -78,7 +76,8 @@ enum OpenText {
     Elsewhere {
         since: Duration,
     },
-    Thought(ThoughtView),
+    /// The last thought of the conversation.
+    Thought,
 }
 
 pub struct TurnView {
@@ -88,11 +87,9 @@ pub struct TurnView {
     last: Option<LineKind>,
     text: OpenText,
     calls: CallList,
-    pub agents: AgentTree,
+    pub talk: Conversation,
     plan: PlanView,
     waiting: Waiting,
-    /// The thought that ended last.
-    thought: Option<ThoughtView>,
 }
 
 impl TurnView {
@@ -103,22 +100,20 @@ impl TurnView {
             last: None,
             text: OpenText::Nothing,
             calls: CallList::default(),
-            agents: AgentTree::default(),
+            talk: Conversation::default(),
             plan: PlanView::default(),
             waiting: Waiting::default(),
-            thought: None,
         }
     }
 
     /// All that is kept of what a command printed: one that runs, or else the last one.
     pub fn whole_output(&self, width: usize) -> Vec<Line> {
-        self.calls.whole_output(&self.options.cwd, width)
+        self.calls.whole_output(&self.talk, &self.options.cwd, width)
     }
 
     /// The thought that is under way, or else the last one, unfolded.
     pub fn last_thought(&self, width: usize) -> Vec<Line> {
-        let thought = if let OpenText::Thought(it) = &self.text { Some(it) } else { self.thought.as_ref() };
-        thought.map(|it| it.unfolded(width)).unwrap_or_default()
+        self.talk.last_thought().map(|it| thought::unfolded(it, width)).unwrap_or_default()
     }
 
     /// The prompt is on its way: from now on something is waited for.
@@ -130,18 +125,8 @@ impl TurnView {
     pub fn set_asking(&mut self, is_asking: bool, now: Duration) {
         self.waiting.set_asking(is_asking, now);
         if !is_asking {
-            self.calls.release_all(now);
+            self.talk.release_questions(now);
         }
-    }
-
-    /// The user was shown what this call would do.
-    pub fn note_asked(&mut self, id: &str) {
-        self.calls.note_asked(id);
-    }
-
-    /// The user is asked a question of this call.
-    pub fn hold_call(&mut self, id: &str, now: Duration) {
-        self.calls.hold(id, now);
     }
 
     /// Ctrl-C was pressed.
@@ -149,64 +134,83 @@ impl TurnView {
         self.waiting.is_cancelling = true;
     }
 
-    /// One update of the session that the user speaks to.
-    pub fn update(&mut self, update: &Value, now: Duration) {
-        self.discard(update);
-        let text = |key: &str| update.get(key).and_then(Value::as_str);
-        let chunk = || update.pointer("/content/text").and_then(Value::as_str).filter(|it| !it.is_empty());
-        match text("sessionUpdate") {
-            Some("agent_message_chunk") => {
-                if let Some(chunk) = chunk() {
-                    self.answer(chunk, text("messageId"), now);
-                }
-            }
-            Some("agent_thought_chunk") => {
-                if let Some(chunk) = chunk() {
-                    self.think(chunk, now);
-                }
-            }
-            Some("tool_call" | "tool_call_update") => self.call(update, now),
-            Some("plan") => self.plan(update, now),
-            Some("notice") => {
+    /// Shows an event that the conversation has taken, and what it meant there.
+    pub fn show(&mut self, session: &str, event: &ClientEvent, change: &Change, now: Duration) {
+        match self.talk.agents.is_child(session) {
+            true => self.show_of_agent(session, event, now),
+            false => self.show_main(event, change.call.as_ref(), now),
+        }
+        if let Some(it) = &change.agent {
+            self.show_agent(it, now);
+        }
+    }
+
+    /// One of the session that the user speaks to.
+    fn show_main(&mut self, event: &ClientEvent, call: Option<&CallChange>, now: Duration) {
+        self.discard(&event.discarded());
+        match event {
+            ClientEvent::Chunk(voice, it) => match (voice, it.text().filter(|it| !it.is_empty())) {
+                (Voice::Answer, Some(text)) => self.answer(text, it.message.as_deref(), now),
+                (Voice::Thought, Some(_)) => self.think(now),
+                (Voice::User, _) => return,
+                (Voice::Answer | Voice::Thought, None) => (),
+            },
+            ClientEvent::Call(_) | ClientEvent::CallPart(_) => call.into_iter().for_each(|it| self.call(&it.id, now)),
+            ClientEvent::Plan(it) => self.plan(it, now),
+            ClientEvent::Notice(it) => {
                 self.close_text(now);
-                self.emit_work(notice(update, "", self.options.width));
+                self.emit_work(notice(it, "", self.options.width));
             }
-            _ => return,
+            // Agents of version 2 are not spoken to, and the rest is shown elsewhere.
+            ClientEvent::Message(..)
+            | ClientEvent::Terminal(_)
+            | ClientEvent::TerminalOutput(_)
+            | ClientEvent::Usage(_)
+            | ClientEvent::Mode(_)
+            | ClientEvent::Options(_)
+            | ClientEvent::Commands(_)
+            | ClientEvent::Info(_)
+            | ClientEvent::Compaction(_)
+            | ClientEvent::CompactionChunk(_)
+            | ClientEvent::Subagent(_)
+            | ClientEvent::State(_)
+            | ClientEvent::Exchange(_)
+            | ClientEvent::ExchangeChunk(_)
+            | ClientEvent::Task(_)
+            | ClientEvent::Quota(_)
+            | ClientEvent::Unknown(_) => return,
         }
         self.waiting.touch(now, matches!(self.text, OpenText::Answer { .. }));
     }
 
     /// An agent began or ended. One that no call started has a row of its own among the calls.
-    pub fn show_agent(&mut self, change: &AgentChange, now: Duration) {
+    fn show_agent(&mut self, change: &AgentChange, now: Duration) {
         let (AgentChange::Started(session) | AgentChange::Ended(session)) = change;
-        let Some(agent) = self.agents.get(session) else { return };
+        let Some(agent) = self.talk.agents.get(session) else { return };
         let is_started = matches!(change, AgentChange::Started(_));
-        let is_nested = self.agents.is_child(&agent.parent);
+        let is_nested = self.talk.agents.is_child(&agent.parent);
         if agent.call.is_none() && !is_nested {
-            let status = if is_started { "in_progress" } else { "completed" };
-            let row = json!({ "toolCallId": agent.row(), "title": agent.name, "status": status });
+            let row = agent.row();
             self.call(&row, now);
         }
-        let Some(agent) = self.agents.get(session).filter(|_| !self.options.is_live) else { return };
+        let Some(agent) = self.talk.agents.get(session).filter(|_| !self.options.is_live) else { return };
         let lines = match is_started {
-            true => vec![agent_lines::started(&self.agents, agent, self.options.width)],
+            true => vec![agent_lines::started(&self.talk.agents, agent, self.options.width)],
             // The others end with their calls.
             false if is_nested => {
                 let place = AgentPlace { options: &self.options, spinner: "", now, width: self.options.width };
-                let ends = agent_lines::ended(&self.agents, agent, &place);
-                ends.iter().for_each(|it| self.agents.set_told(&it.0));
-                ends.into_iter().map(|it| it.1).collect()
+                self.calls.agent_ends(&self.talk, agent, &place)
             }
             false => return,
         };
         self.add_lines(lines);
     }
 
-    /// An update of an agent's session, which the tree has: only a notice has lines of its own.
-    pub fn update_agent(&mut self, session: &str, update: &Value, now: Duration) {
-        if update.get("sessionUpdate").and_then(Value::as_str) == Some("notice") {
-            let who = self.agents.path(session).unwrap_or_default();
-            self.add_lines(notice(update, &who, self.options.width));
+    /// An event of an agent's session: only a notice has lines of its own.
+    fn show_of_agent(&mut self, session: &str, event: &ClientEvent, now: Duration) {
+        if let ClientEvent::Notice(it) = event {
+            let who = self.talk.agents.path(session).unwrap_or_default();
+            self.add_lines(notice(it, &who, self.options.width));
         }
         self.waiting.touch(now, false);
     }
@@ -230,8 +234,8 @@ impl TurnView {
     /// The turn is over: everything that is open ends.
     pub fn end(&mut self, now: Duration) {
         self.close_text(now);
-        self.agents.cut_off(now);
-        let calls = self.calls.take_all(&self.options, &mut self.agents);
+        self.talk.end_turn(now);
+        let calls = self.calls.take_all(&self.options, &mut self.talk);
         self.emit_work(calls);
         if self.options.is_live {
             let plan = self.plan.lines();
@@ -280,7 +284,7 @@ impl TurnView {
 
     /// When the live region changes by itself, at the soonest; `None`: never.
     pub fn changes_from(&self) -> Option<Duration> {
-        match self.calls.has_open() {
+        match self.calls.has_open(&self.talk) {
             true => Some(Duration::ZERO),
             false => self.waiting.spinner_start(self.busy_since()),
         }
@@ -293,7 +297,7 @@ impl TurnView {
         let status = self.status(now, width);
         let room = height.saturating_sub(status.len());
         let place = AgentPlace { options: &self.options, spinner: self.waiting.spinner(now), now, width };
-        let calls = self.calls.live(&self.agents, &place, self.waiting.is_asking, room);
+        let calls = self.calls.live(&self.talk, &place, self.waiting.is_asking, room);
         let room = room.saturating_sub(calls.len());
         let plan = self.plan.live(width, room.min(PLAN_ROWS));
         let tail = match &self.text {
@@ -322,7 +326,7 @@ impl TurnView {
     /// When something began that is shown while it lasts.
     fn busy_since(&self) -> Option<Duration> {
         match &self.text {
-            OpenText::Thought(it) => Some(it.started),
+            OpenText::Thought => self.talk.last_thought().map(|it| it.started),
             OpenText::Elsewhere { since } => Some(*since),
             OpenText::Answer { .. } | OpenText::Nothing => None,
         }
@@ -331,8 +335,10 @@ impl TurnView {
     /// What is waited for, if that takes long.
     fn status(&self, now: Duration, width: usize) -> Vec<Line> {
         let words = match &self.text {
-            _ if self.calls.has_open() => return Vec::new(),
-            OpenText::Thought(it) => format!("thinking  {}", it.heading()),
+            _ if self.calls.has_open(&self.talk) => return Vec::new(),
+            OpenText::Thought => {
+                format!("thinking  {}", self.talk.last_thought().map(Words::heading).unwrap_or_default())
+            }
             OpenText::Elsewhere { .. } => "writing the answer".to_owned(),
             OpenText::Answer { .. } | OpenText::Nothing => "waiting for the model".to_owned(),
         };
@@ -361,7 +367,7 @@ impl TurnView {
             _ => (),
         }
         self.close_text(now);
-        let calls = self.calls.take_over(&self.options, &mut self.agents, true);
+        let calls = self.calls.take_over(&self.options, &mut self.talk, true);
         self.emit_work(calls);
         if self.last == Some(LineKind::Answer) {
             self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Answer });
@@ -371,39 +377,36 @@ impl TurnView {
         self.text = OpenText::Answer { stream, message: message.map(str::to_owned) };
     }
 
-    fn think(&mut self, chunk: &str, now: Duration) {
-        if let OpenText::Thought(it) = &mut self.text {
-            return it.push(chunk);
+    fn think(&mut self, now: Duration) {
+        if !matches!(self.text, OpenText::Thought) {
+            self.close_text(now);
+            self.text = OpenText::Thought;
         }
-        self.close_text(now);
-        let mut thought = ThoughtView::new(now);
-        thought.push(chunk);
-        self.text = OpenText::Thought(thought);
     }
 
-    fn call(&mut self, update: &Value, now: Duration) {
-        if self.calls.is_new(update) {
+    /// A call, or the row of an agent, began or changed.
+    fn call(&mut self, id: &str, now: Duration) {
+        if self.calls.is_new(id) {
             self.close_text(now);
         }
-        self.calls.update(update, now);
-        let lines = self.calls.take_over(&self.options, &mut self.agents, !self.options.is_live);
+        self.calls.add(id);
+        let lines = self.calls.take_over(&self.options, &mut self.talk, !self.options.is_live);
         self.emit_work(lines);
     }
 
-    fn plan(&mut self, update: &Value, now: Duration) {
+    fn plan(&mut self, plan: &PlanList, now: Duration) {
         self.close_text(now);
-        self.calls.note_plan();
-        let changes = self.plan.update(update);
+        self.calls.note_plan(&self.talk);
+        let changes = self.plan.update(plan);
         if !self.options.is_live {
             self.emit_work(changes);
         }
     }
 
     /// Forgets what is not final of messages that do not count any more.
-    fn discard(&mut self, update: &Value) {
-        let ids = update.pointer("/_meta/castor/discards").and_then(Value::as_array);
+    fn discard(&mut self, ids: &[&str]) {
         let OpenText::Answer { message: Some(message), .. } = &self.text else { return };
-        if ids.into_iter().flatten().any(|it| it.as_str() == Some(message)) {
+        if ids.contains(&message.as_str()) {
             self.text = OpenText::Nothing;
         }
     }
@@ -415,9 +418,9 @@ impl TurnView {
                 let lines = stream.finish();
                 self.emit(lines, LineKind::Answer);
             }
-            OpenText::Thought(it) => {
-                self.emit_work(vec![it.finished(now, self.options.width)]);
-                self.thought = Some(it);
+            OpenText::Thought => {
+                let line = self.talk.last_thought().map(|it| thought::finished(it, now, self.options.width));
+                self.emit_work(line.into_iter().collect());
             }
         }
     }
@@ -456,10 +459,9 @@ impl TurnView {
 }
 
 /// As `! …`, in red where it is an error. `who`: the agent that it is of.
-fn notice(update: &Value, who: &str, width: usize) -> Vec<Line> {
-    let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
-    let color = if text("severity") == "error" { Color::Red } else { Color::Yellow };
-    let said = [text("title"), text("description")].join(" ");
+fn notice(notice: &SessionNotice, who: &str, width: usize) -> Vec<Line> {
+    let color = if notice.severity == Some(NoticeLevel::Error) { Color::Red } else { Color::Yellow };
+    let said = [notice.title.as_str(), notice.description.as_str()].join(" ");
     let words = if who.is_empty() { said } else { format!("{who}: {said}") };
     let mut mark = "! ";
     let mut res = Vec::new();
@@ -470,9 +472,4 @@ fn notice(update: &Value, who: &str, width: usize) -> Vec<Line> {
         mark = "  ";
     }
     res
-}
-
-/// The text of a content block of a call.
-fn text_block(content: &Value) -> Option<&str> {
-    content.pointer("/content/text")?.as_str()
 }

@@ -1,7 +1,5 @@
 //! Approval question: what a tool call would do, why it is asked, and the options of the answer.
 
-use serde_json::Value;
-
 use super::{
     client_requests::Answer,
     keys::KeyPress,
@@ -9,9 +7,12 @@ use super::{
     menu::{Menu, MenuOption},
     question_subject::{ProposedText, QuestionText, heading},
 };
-use crate::app::cli::render::{
-    text::{Color, Line, Style},
-    wrap::wrap,
+use crate::{
+    app::cli::render::{
+        text::{Color, Line, Style},
+        wrap::wrap,
+    },
+    wire::acp::client::PermissionChoice,
 };
 
 const HELP: &[&str] = &[
@@ -247,15 +248,12 @@ impl ApprovalQuestion {
 }
 
 /// The options of a permission request.
-pub fn options(params: &Value) -> Vec<MenuOption> {
-    let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
-    let options = params.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let option = |it: &Value| {
-        let id = text(it, "optionId")?;
-        let name = text(it, "name").unwrap_or_else(|| id.clone());
-        Some(MenuOption { kind: text(it, "kind").unwrap_or_default(), ..MenuOption::new(&id, &name) })
+pub fn options(choices: &[PermissionChoice]) -> Vec<MenuOption> {
+    let option = |it: &PermissionChoice| {
+        let name = it.name.as_ref().unwrap_or(&it.option_id);
+        MenuOption { kind: it.kind.clone(), ..MenuOption::new(&it.option_id, name) }
     };
-    options.iter().filter_map(option).collect()
+    choices.iter().map(option).collect()
 }
 
 /// No for this once; where that is not offered, no answer: `reject_always` would outlive this run.

@@ -5,7 +5,6 @@ mod tests;
 
 use std::{future, mem};
 
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
@@ -26,6 +25,7 @@ use crate::{
         },
         terminal_text::clean_line,
     },
+    client::call::Call,
     world::process::cbreak::KeyModes,
 };
 
@@ -136,7 +136,7 @@ impl TerminalAsker {
     }
 
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
-    pub fn ask(&mut self, question: Question, call: &Value) -> String {
+    pub fn ask(&mut self, question: Question, call: &Call) -> String {
         self.is_stale = true;
         let Some(question) = self.waiting.keep_unless_withdrawn(question) else { return String::new() };
         if matches!(self.typing, Keyboard::Nobody) {
@@ -338,14 +338,14 @@ pub fn wrap_indented(line: &Line, width: usize) -> Vec<Line> {
 }
 
 /// The narrow no, as nobody is here to ask.
-fn refuse(question: Question, call: &Value) -> String {
-    let QuestionSubject::Permission(params) = question.about else {
+fn refuse(question: Question, call: &Call) -> String {
+    let QuestionSubject::Permission(asked) = question.about else {
         _ = question.answer.send(Answer::Declined);
         return "castor: not answered, because nobody can be asked\n".to_owned();
     };
-    let title = call.get("title").and_then(Value::as_str).unwrap_or("a tool call");
+    let title = call.title.as_deref().unwrap_or("a tool call");
     let agent = question.agent.map(|it| format!("{it}: ")).filter(|it| !title.starts_with(it.as_str()));
     let title = clean_line(&format!("{}{title}", agent.unwrap_or_default()), MAX_TITLE);
-    _ = question.answer.send(reject_once(&approval::options(&params)));
+    _ = question.answer.send(reject_once(&approval::options(&asked.options)));
     format!("castor: denied, because nobody can be asked: {title}\n")
 }

@@ -9,6 +9,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::changed_files::EditChanges;
 use crate::{
     app::cli::{render::words::count, terminal_text::clean_line},
     base::{checkpoint::ChangeKind, path::AbsPath},
@@ -67,6 +68,8 @@ pub struct ChangeSummary {
     /// The session's folders: new names at the top of them that begin with a dot are named.
     pub roots: Vec<PathBuf>,
     pub counted: Option<CountedChanges>,
+    /// What edits show, where the agent keeps no checkpoints.
+    pub edits: EditChanges,
 }
 
 impl ChangeSummary {

@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
-
 use crate::{
     app::cli::render::{diff::diff, words::count},
     base::checkpoint::{ChangeKind, FileChange},
+    wire::acp::client::CallDiff,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,9 +29,9 @@ pub struct EditChanges {
 }
 
 impl EditChanges {
-    /// Takes the contents of a call that is done.
-    pub fn add(&mut self, contents: &[Value]) {
-        for change in contents.iter().filter_map(read_change) {
+    /// Takes the edits of a call that is done.
+    pub fn add<'d>(&mut self, diffs: impl Iterator<Item = &'d CallDiff>) {
+        for change in diffs.map(read_change) {
             match self.files.get_mut(&change.path) {
                 Some(earlier) => merge_change(earlier, &change),
                 None => _ = self.files.insert(change.path.clone(), change),
@@ -54,19 +53,15 @@ impl EditChanges {
     }
 }
 
-fn read_change(content: &Value) -> Option<FileChange> {
-    let text = |name: &str| content.get(name).and_then(Value::as_str);
-    if text("type") != Some("diff") {
-        return None;
-    }
-    let (path, old) = (text("path")?, text("oldText"));
-    let counted = diff(path, old, text("newText").unwrap_or_default(), Some(0), usize::MAX);
-    Some(FileChange {
-        path: path.into(),
+fn read_change(it: &CallDiff) -> FileChange {
+    let (old, new) = (it.old_text.as_deref(), it.new_text.as_deref().unwrap_or_default());
+    let counted = diff(&it.path, old, new, Some(0), usize::MAX);
+    FileChange {
+        path: it.path.clone().into(),
         change: if old.is_none() { ChangeKind::Added } else { ChangeKind::Changed },
         added: counted.added as u64,
         removed: counted.removed as u64,
-    })
+    }
 }
 
 /// Two changes of one file are one: what was added and is gone again is removed, and what was there before is changed.
@@ -85,14 +80,18 @@ mod tests {
     use serde_json::json;
 
     use super::EditChanges;
+    use crate::wire::acp::client::CallDiff;
 
     #[test]
     fn edits_of_one_file_are_one_change() {
         let mut edits = EditChanges::default();
         assert!(edits.list().is_none() && edits.in_words().is_none());
-        edits.add(&[json!({"type": "diff", "path": "/w/a", "newText": "1\n2\n"}), json!({"type": "content"})]);
-        edits.add(&[json!({"type": "diff", "path": "/w/a", "oldText": "1\n2\n", "newText": "1\n3\n"})]);
-        edits.add(&[json!({"type": "diff", "path": "/w/b", "oldText": "x\n", "newText": ""})]);
+        for (path, old, new) in
+            [("/w/a", None, "1\n2\n"), ("/w/a", Some("1\n2\n"), "1\n3\n"), ("/w/b", Some("x\n"), "")]
+        {
+            let (old_text, new_text) = (old.map(str::to_owned), Some(new.to_owned()));
+            edits.add([CallDiff { path: path.to_owned(), old_text, new_text, ..CallDiff::default() }].iter());
+        }
         let listed = serde_json::to_value(edits.list().unwrap()).unwrap();
         assert_eq!(
             listed,

@@ -1,5 +1,7 @@
 //! Requests of the agent to `castor run`, as one jsonrpsee module. Its handlers post questions; the loop answers them.
 
+use std::time::Duration;
+
 use jsonrpsee::{
     ConnectionId, Extensions, MethodCallback, MethodResponse, RpcModule,
     core::RegisterMethodError,
@@ -10,6 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     base::{elicitation::ElicitationRequest, question::Form},
+    client::{Conversation, call::Call},
+    wire::acp::client::{FormQuestion, PermissionQuestion, read_value},
     world::mcp::elicitation::parse,
 };
 
@@ -38,8 +42,8 @@ pub struct Question {
 
 #[derive(Debug)]
 pub enum QuestionSubject {
-    /// The params of session/request_permission.
-    Permission(Value),
+    /// A call that waits for an approval.
+    Permission(Box<PermissionQuestion>),
     /// Fields to fill in; the message as it came.
     Form { message: String, form: Form },
     /// A page to visit. `renews`: a refused credential is to be renewed before the answer.
@@ -55,6 +59,34 @@ pub enum Answer {
     Cancelled,
     /// The agent took the question back.
     Withdrawn,
+}
+
+impl Question {
+    /// Tells the conversation of it. Gives what is known of its call, with what it says itself.
+    pub fn note_in(&self, talk: &mut Conversation, now: Duration) -> Call {
+        let session = self.session.as_deref().unwrap_or_default();
+        let is_main = !talk.agents.is_child(session);
+        let call = match &self.about {
+            QuestionSubject::Permission(it) => {
+                let told = it.tool_call.clone().unwrap_or_default();
+                if is_main {
+                    talk.note_shown(&told.id);
+                }
+                talk.asked_call(session, &told)
+            }
+            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Call::default(),
+        };
+        if let Some(id) = self.call.as_ref().filter(|_| is_main) {
+            talk.note_question(id, now);
+        }
+        call
+    }
+
+    /// The sub-agent that asks, behind the names of those above it.
+    pub fn asker(&self, talk: &Conversation) -> Option<String> {
+        let path = self.session.as_deref().and_then(|it| talk.agents.path(it));
+        path.or_else(|| self.agent.clone())
+    }
 }
 
 /// Travels to the handler beside the params.
@@ -105,9 +137,11 @@ impl RequestHandlers {
 }
 
 async fn permission(request: String, params: Value, to: &mpsc::Sender<Question>) -> Result<Value, ErrorObjectOwned> {
-    let call = params.get("toolCall").and_then(call_id);
-    let origin = QuestionOrigin::new(request, &params, call);
-    match ask(origin, QuestionSubject::Permission(params), to).await? {
+    let asked: PermissionQuestion = read_value(params).unwrap_or_default();
+    let call = asked.tool_call.as_ref().map(|it| it.id.clone()).filter(|it| !it.is_empty());
+    let (session, agent) = (asked.session_id.clone(), asked.meta.castor.agent.clone());
+    let origin = QuestionOrigin { request, session, agent, call };
+    match ask(origin, QuestionSubject::Permission(Box::new(asked)), to).await? {
         Answer::Selected(option) => Ok(json!({"outcome": {"outcome": "selected", "optionId": option}})),
         Answer::Cancelled | Answer::Declined | Answer::Filled(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
         Answer::Withdrawn => Err(error(REQUEST_CANCELLED, "withdrawn")),
@@ -115,16 +149,18 @@ async fn permission(request: String, params: Value, to: &mpsc::Sender<Question>)
 }
 
 async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question>) -> Result<Value, ErrorObjectOwned> {
-    let message = params.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let FormQuestion { session_id: session, tool_call_id: call, message, meta } =
+        read_value(params.clone()).unwrap_or_default();
     // Agents ask as MCP servers do, and what those must not ask for is no more theirs.
     let about = match parse(params).map_err(|why| error(INVALID_PARAMS, &why.to_string()))? {
         ElicitationRequest::Form(form) => QuestionSubject::Form { message, form },
         ElicitationRequest::Page { url, .. } => {
-            let renews = params.pointer("/_meta/castor/authRequired").is_some();
+            let renews = meta.castor.auth_required.is_some();
             QuestionSubject::Page { message, url, renews }
         }
     };
-    match ask(QuestionOrigin::new(request, params, call_id(params)), about, to).await? {
+    let origin = QuestionOrigin { request, session, agent: meta.castor.agent, call };
+    match ask(origin, about, to).await? {
         Answer::Filled(Some(content)) => Ok(json!({"action": "accept", "content": content})),
         Answer::Filled(None) => Ok(json!({"action": "accept"})),
         Answer::Declined => Ok(json!({"action": "decline"})),
@@ -133,23 +169,12 @@ async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question
     }
 }
 
-fn call_id(params: &Value) -> Option<String> {
-    params.get("toolCallId").and_then(Value::as_str).map(str::to_owned)
-}
-
 /// Where a question comes from.
 struct QuestionOrigin {
     request: String,
     session: Option<String>,
     agent: Option<String>,
     call: Option<String>,
-}
-
-impl QuestionOrigin {
-    fn new(request: String, params: &Value, call: Option<String>) -> Self {
-        let text = |place: &str| params.pointer(place).and_then(Value::as_str).map(str::to_owned);
-        Self { request, session: text("/sessionId"), agent: text("/_meta/castor/agent"), call }
-    }
 }
 
 async fn ask(

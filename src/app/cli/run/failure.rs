@@ -11,6 +11,11 @@ use crate::{
         event::{AgentEvent, EventKind, Status},
         ids::StreamId,
     },
+    client::CallCounts,
+    wire::acp::{
+        client::{PromptAnswer, read_text},
+        meta::{PromptAnswerMeta, StopDetail},
+    },
 };
 
 /// Exit codes.
@@ -159,11 +164,23 @@ pub fn plain(message: &str) -> &str {
     behind.unwrap_or(message)
 }
 
-/// `_meta` in the data of an agent's error.
-pub fn meta(error: &Error) -> Option<Value> {
+/// What an agent's error says of the prompt that failed.
+pub fn meta(error: &Error) -> Option<PromptAnswerMeta> {
     let Error::Call(error) = error else { return None };
-    let data: Value = serde_json::from_str(error.data()?.get()).ok()?;
-    data.get("_meta").cloned()
+    read_text::<PromptAnswer>(error.data()?.get())?.meta
+}
+
+/// The hint how to allow calls that no user could approve; `None`: there were none.
+pub fn approval_hint(counts: CallCounts) -> Option<String> {
+    let calls = match counts.unasked {
+        0 => return None,
+        1 => "1 call".to_owned(),
+        n => format!("{n} calls"),
+    };
+    Some(format!(
+        "{calls} needed an approval, and nobody could be asked. Run castor on a terminal, or allow more with \
+         --approval-mode or a rule (`castor policy check --headless` shows what is missing)"
+    ))
 }
 
 /// An agent's error answer becomes a failure; `None` when the connection itself is what failed.
@@ -175,10 +192,10 @@ pub fn from_answer(error: &Error) -> Option<Failure> {
     }
 }
 
-/// What a prompt's stop reason means for the exit code. `detail`: castor's `_meta.castor.stop`.
-pub fn from_stop_reason(reason: &str, detail: Option<&str>) -> Result<(), Failure> {
+/// What a prompt's stop reason means for the exit code. `detail`: what castor says beside it.
+pub fn from_stop_reason(reason: &str, detail: Option<StopDetail>) -> Result<(), Failure> {
     match reason {
-        "max_tokens" if detail == Some("outputLimit") => Err(Failure::new(Exit::TurnLimit, OUTPUT_LIMIT)),
+        "max_tokens" if detail == Some(StopDetail::OutputLimit) => Err(Failure::new(Exit::TurnLimit, OUTPUT_LIMIT)),
         "max_turn_requests" => Err(Failure::new(Exit::TurnLimit, "a limit was reached before the work was done")),
         "max_tokens" => Err(Failure::new(Exit::TurnLimit, "a limit of tokens was reached before the work was done")),
         "refusal" => Err(Failure::new(Exit::Failed, "the model refused to answer")),
@@ -192,7 +209,17 @@ mod tests {
     use jsonrpsee::{core::client::Error, types::ErrorObject};
     use serde_json::{Value, json};
 
-    use super::{Exit, from_answer, from_stop_reason};
+    use super::{Exit, approval_hint, from_answer, from_stop_reason};
+    use crate::{client::CallCounts, wire::acp::meta::StopDetail};
+
+    #[test]
+    fn calls_that_nobody_could_approve_have_a_hint() {
+        let hint = |unasked| approval_hint(CallCounts { unasked, ..CallCounts::default() });
+        assert_eq!(hint(0), None);
+        let one = hint(1).unwrap();
+        assert!(one.starts_with("1 call needed an approval") && one.contains("`castor policy check --headless`"));
+        assert!(hint(2).unwrap().starts_with("2 calls needed"));
+    }
 
     #[test]
     fn errors_of_agents_have_exit_codes() {
@@ -226,7 +253,8 @@ mod tests {
         assert!(end("end_turn", None).is_ok());
         assert_eq!(end("max_turn_requests", None).unwrap_err().0, Exit::TurnLimit);
         assert_eq!(end("cancelled", None).unwrap_err().0.code(), 130);
-        let (own, model) = (end("max_tokens", None).unwrap_err(), end("max_tokens", Some("outputLimit")).unwrap_err());
+        let (own, model) =
+            (end("max_tokens", None).unwrap_err(), end("max_tokens", Some(StopDetail::OutputLimit)).unwrap_err());
         assert_eq!((own.0, model.0), (Exit::TurnLimit, Exit::TurnLimit));
         assert!(model.1.contains("maxOutputTokens") && !own.1.contains("maxOutputTokens"), "{} {}", own.1, model.1);
     }

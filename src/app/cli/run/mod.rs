@@ -4,7 +4,6 @@ pub mod approval;
 pub mod ask;
 pub mod attachments;
 mod background_answer;
-pub mod calls;
 pub mod change_summary;
 mod changed_files;
 pub mod child;
@@ -211,7 +210,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         }
     };
     screen.set_cwd(&prepared.request.cwd);
-    screen.calls.changed.roots.extend(prepared.request.additional.iter().map(PathBuf::from));
+    screen.changes.roots.extend(prepared.request.additional.iter().map(PathBuf::from));
     // Nothing is paid for these, so there is nothing unknown about the cost.
     screen.end.is_free = args.agent_args.script.is_fake() || args.agent_args.model.as_deref() == Some(DEMO);
     let asker =
@@ -399,14 +398,14 @@ async fn converse(
             if request.resume.is_some()
                 && let Some(it) = list_checkpoints(driver).await
             {
-                driver.screen.calls.changed.note_known(&it);
+                driver.screen.changes.note_known(&it);
                 driver.screen.report.note_known(&it);
             }
             let reason = prompts::send_all(driver, prompts, opened.capabilities).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
                 && let Some(it) = list_checkpoints(driver).await
             {
-                driver.screen.calls.changed.summarize(&it);
+                driver.screen.changes.summarize(&it);
                 driver.screen.report.take_changes(&it);
             }
             reason?
@@ -414,12 +413,12 @@ async fn converse(
         None => None,
     };
     let Some(reason) = reason else { return Err(agent_exit_failure(driver, agent).await) };
-    driver.screen.calls.approval_hint().map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
+    failure::approval_hint(driver.screen.talk().counts()).map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
 }
 
 /// What the session changed in files so far, for an agent that lists it and an output that says it.
 async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.calls.changed.is_listed || driver.screen.has_events() {
+    if !driver.screen.changes.is_listed || driver.screen.has_events() {
         return None;
     }
     let params = json!({ "sessionId": driver.session });

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{
@@ -12,9 +11,12 @@ use super::{
     question::QuestionKind,
     question_subject::{QuestionPlace, QuestionText},
 };
-use crate::app::cli::{
-    render::text::{Line, Style},
-    terminal_text::clean_line,
+use crate::{
+    app::cli::{
+        render::text::{Line, Style},
+        terminal_text::clean_line,
+    },
+    client::call::Call,
 };
 
 const MAX_URL: usize = 4_096;
@@ -79,11 +81,11 @@ impl QuestionQueue {
 
     /// Takes a question about `call`. `takes_words`: a no may have a reason. Whether it waits now: one without options does
     /// not.
-    pub fn push(&mut self, question: Question, call: &Value, place: &QuestionPlace<'_>, takes_words: bool) -> bool {
+    pub fn push(&mut self, question: Question, call: &Call, place: &QuestionPlace<'_>, takes_words: bool) -> bool {
         let agent = question.agent.unwrap_or_default();
         let (kind, mut text) = match question.about {
-            QuestionSubject::Permission(params) => {
-                let options = approval::options(&params);
+            QuestionSubject::Permission(asked) => {
+                let options = approval::options(&asked.options);
                 if options.is_empty() {
                     _ = question.answer.send(Answer::Cancelled);
                     return false;

@@ -2,14 +2,18 @@
 
 use serde_json::Value;
 
-use crate::app::cli::{
-    render::{
-        diff::{DiffView, diff},
-        text::{Color, Line, Span, Style},
+use crate::{
+    app::cli::{
+        render::{
+            diff::{DiffView, diff},
+            text::{Color, Line, Span, Style},
+        },
+        terminal_text::clean_line,
     },
-    terminal_text::clean_line,
+    base::{shown_text::show_text, tool::ToolKind},
+    client::call::Call,
+    wire::acp::client::CallDiff,
 };
-use crate::base::shown_text::show_text;
 
 /// Lines of a diff or of other content that a question shows at once.
 const MAX_LINES: usize = 20;
@@ -87,30 +91,27 @@ impl QuestionText {
     }
 
     /// A tool call that waits for approval.
-    pub fn of_call(call: &Value, place: &QuestionPlace<'_>) -> Self {
-        let text = |key: &str| call.get(key).and_then(Value::as_str);
-        let content = call.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let texts: Vec<&str> = content.iter().filter_map(|it| it.pointer("/content/text")?.as_str()).collect();
-        let Some(title) = text("title") else {
-            return Self::of_message(texts.first().copied().unwrap_or("a tool call"));
+    pub fn of_call(call: &Call, place: &QuestionPlace<'_>) -> Self {
+        let Some(title) = &call.title else {
+            return Self::of_message(call.texts().next().unwrap_or("a tool call"));
         };
         let title = clean_line(title, MAX_TITLE);
-        let diffs: Vec<&Value> =
-            content.iter().filter(|it| it.get("type").and_then(Value::as_str) == Some("diff")).collect();
-        let command = call.pointer("/rawInput/command").and_then(Value::as_str);
-        let is_edit = command.is_none() && text("kind") == Some("edit") && !diffs.is_empty();
+        let diffs: Vec<&CallDiff> = call.diffs().collect();
+        let command = call.input("command");
+        let is_edit = command.is_none() && call.kind == Some(ToolKind::Edit) && !diffs.is_empty();
+        let is_write = call.raw_input.as_ref().is_some_and(|it| it.get("content").is_some());
         let mut res = match command {
             Some(command) => Self::of_command(&title, command),
-            None if is_edit => Self::of_edit(&diffs, call.pointer("/rawInput/content").is_some(), place),
+            None if is_edit => Self::of_edit(&diffs, is_write, place),
             None => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
         };
         if !is_edit {
             res.push_diffs(&diffs, true, place);
         }
-        if text("kind") == Some("other") {
-            res.push_arguments(call.get("rawInput"));
+        if call.kind == Some(ToolKind::Other) {
+            res.push_arguments(call.raw_input.as_ref());
         }
-        for it in texts {
+        for it in call.texts() {
             res.push_text(it);
         }
         res.is_call = true;
@@ -144,7 +145,7 @@ impl QuestionText {
     }
 
     /// A call that only edits: its diffs say all.
-    fn of_edit(diffs: &[&Value], is_write: bool, place: &QuestionPlace<'_>) -> Self {
+    fn of_edit(diffs: &[&CallDiff], is_write: bool, place: &QuestionPlace<'_>) -> Self {
         let short = match diffs {
             [one] => edit_name(one, is_write, place.cwd),
             more => format!("edit {} files", more.len()),
@@ -159,7 +160,7 @@ impl QuestionText {
     }
 
     /// Gives how many lines come and go.
-    fn push_diffs(&mut self, diffs: &[&Value], with_names: bool, place: &QuestionPlace<'_>) -> (usize, usize) {
+    fn push_diffs(&mut self, diffs: &[&CallDiff], with_names: bool, place: &QuestionPlace<'_>) -> (usize, usize) {
         let limit = MAX_LINES / diffs.len().max(1);
         let views: Vec<DiffView> = diffs.iter().map(|it| file_diff(it, Some(limit), place.width)).collect();
         let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
@@ -219,9 +220,8 @@ impl QuestionText {
     }
 }
 
-fn proposed_text(diff: &Value) -> Option<ProposedText> {
-    let text = |key: &str| diff.get(key)?.as_str().map(str::to_owned);
-    Some(ProposedText { path: text("path")?, text: text("newText")? })
+fn proposed_text(diff: &CallDiff) -> Option<ProposedText> {
+    Some(ProposedText { path: diff.path.clone(), text: diff.new_text.clone()? })
 }
 
 /// A question's first line.
@@ -232,18 +232,17 @@ pub fn heading(text: &str) -> Line {
 }
 
 /// What is done to which file, in the words of the call's own line.
-fn edit_name(it: &Value, is_write: bool, cwd: &str) -> String {
-    let path = it.get("path").and_then(Value::as_str).unwrap_or_default();
-    let is_edit = !is_write && it.get("oldText").is_some_and(Value::is_string);
+fn edit_name(it: &CallDiff, is_write: bool, cwd: &str) -> String {
+    let path = it.path.as_str();
+    let is_edit = !is_write && it.old_text.is_some();
     let verb = if is_edit { "edit" } else { "write" };
     let shown = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/')).filter(|it| !it.is_empty());
     format!("{verb} {}", clean_line(shown.unwrap_or(path), MAX_TITLE))
 }
 
-fn file_diff(it: &Value, limit: Option<usize>, width: usize) -> DiffView {
-    let text = |key: &str| it.get(key).and_then(Value::as_str);
-    let (path, new) = (text("path").unwrap_or_default(), text("newText").unwrap_or_default());
-    let mut view = diff(path, text("oldText"), new, limit, width.saturating_sub(INDENT.len()));
+fn file_diff(it: &CallDiff, limit: Option<usize>, width: usize) -> DiffView {
+    let (old, new) = (it.old_text.as_deref(), it.new_text.as_deref().unwrap_or_default());
+    let mut view = diff(&it.path, old, new, limit, width.saturating_sub(INDENT.len()));
     for line in &mut view.lines {
         line.spans.insert(0, Span::new(INDENT, Style::PLAIN));
     }

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use super::text_buffer::TextBuffer;
 use crate::app::cli::terminal_text::Cleaner;
 
@@ -68,9 +66,9 @@ impl RawAnswer {
         res
     }
 
-    /// Forgets the messages that an update says do not count any more.
-    pub fn discard(&mut self, update: &Value) {
-        self.buffer.discard(update);
+    /// Forgets messages that do not count any more.
+    pub fn discard(&mut self, messages: &[&str]) {
+        self.buffer.discard(messages);
     }
 
     /// The line end after everything.

@@ -11,16 +11,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    calls::{CallCounts, CallTracker},
     change_summary::CheckpointList,
-    changed_files::{ChangedFiles, merge_change},
+    changed_files::{ChangedFiles, EditChanges, merge_change},
     failure::{Failure, RunError},
 };
 use crate::{
-    app::cli::render::view::agents::{AgentRun, AgentState, AgentTree},
     base::{
         checkpoint::FileChange,
         prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},
+    },
+    client::{
+        CallCounts, Conversation,
+        agents::{AgentRun, AgentState},
+    },
+    wire::acp::{
+        client::{ContextUsage, SessionCost},
+        meta::PromptAnswerMeta,
     },
 };
 
@@ -206,14 +212,21 @@ impl From<&AgentRun> for AgentOutput {
     }
 }
 
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Cost {
     pub amount: f64,
     /// ISO 4217.
     pub currency: String,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+impl Cost {
+    /// `None`: the agent does not say in which money.
+    fn of(told: SessionCost) -> Option<Self> {
+        Some(Self { amount: told.amount, currency: told.currency? })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ContextFill {
     /// Tokens.
     pub used: u64,
@@ -246,10 +259,10 @@ pub struct RunEnd<'a> {
 }
 
 impl RunReport {
-    /// A `usage_update`.
-    pub fn take_usage(&mut self, update: &Value) {
-        self.context = ContextFill::deserialize(update).ok().or(self.context);
-        self.session_cost = update.get("cost").and_then(|it| Cost::deserialize(it).ok()).or(self.session_cost.take());
+    pub fn take_usage(&mut self, told: &ContextUsage) {
+        let fill = told.used.zip(told.size).map(|(used, size)| ContextFill { used, size });
+        self.context = fill.or(self.context);
+        self.session_cost = told.cost.clone().and_then(Cost::of).or(self.session_cost.take());
     }
 
     pub fn take_warning(&mut self, message: &str) {
@@ -262,11 +275,11 @@ impl RunReport {
         self.is_prompt_sent = true;
     }
 
-    /// `_meta` of the answer to the prompt, or of its error.
-    pub fn take_meta(&mut self, meta: Option<&Value>) {
-        let Some(own) = meta.and_then(|it| it.get("castor")) else { return };
-        self.cost = own.get("cost").and_then(|it| Cost::deserialize(it).ok());
-        self.stats = own.get("stats").and_then(|it| PromptStats::deserialize(it).ok());
+    /// What the answer to the prompt, or its error, says beside it.
+    pub fn take_meta(&mut self, meta: Option<&PromptAnswerMeta>) {
+        let Some(meta) = meta else { return };
+        self.cost = meta.cost().and_then(Cost::of);
+        self.stats = meta.castor.stats.as_deref().cloned();
     }
 
     /// A session that goes on has checkpoints already.
@@ -313,9 +326,9 @@ impl RunReport {
     }
 
     /// Without checkpoints the edits say what changed.
-    fn take_edits(&mut self, calls: &CallTracker) {
+    fn take_edits(&mut self, edits: &EditChanges) {
         let has_checkpoints = self.changes.as_ref().is_some_and(|it| !it.checkpoints.is_empty());
-        let Some(edits) = calls.edits.list().filter(|_| !has_checkpoints) else { return };
+        let Some(edits) = edits.list().filter(|_| !has_checkpoints) else { return };
         if let Some(stats) = &mut self.stats {
             stats.files = stats.files.or(Some(LineStats { added: edits.added, removed: edits.removed }));
         }
@@ -327,12 +340,13 @@ impl RunReport {
         &mut self,
         end: &RunEnd<'_>,
         response: String,
-        (calls, agents): (&CallTracker, &AgentTree),
+        talk: &Conversation,
+        edits: &EditChanges,
     ) -> RunOutput {
         let failure = end.end.as_ref().err();
         let untouched = (!self.is_prompt_sent).then(PromptStats::default);
         self.stats = self.stats.take().or(untouched);
-        self.take_edits(calls);
+        self.take_edits(edits);
         RunOutput {
             session_id: end.session.map(str::to_owned),
             response,
@@ -347,8 +361,8 @@ impl RunReport {
                 cost: self.cost.clone(),
                 session_cost: self.session_cost.clone(),
                 context: self.context,
-                tool_calls: calls.counts(),
-                agents: agents.all().iter().map(AgentOutput::from).collect(),
+                tool_calls: talk.counts(),
+                agents: talk.agents.all().iter().map(AgentOutput::from).collect(),
                 changes: self.changes.take(),
             },
         }

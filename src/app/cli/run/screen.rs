@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 use tokio::{
     sync::{mpsc, oneshot},
     time,
@@ -14,20 +14,24 @@ use tokio::{
 
 pub use super::turn_output::ScreenStyle;
 use super::{
-    calls::CallTracker,
-    client_requests::{Question, QuestionSubject},
-    failure::Failure,
+    change_summary::ChangeSummary,
+    client_requests::Question,
+    failure::{Failure, approval_hint},
     report::{RunEnd, RunReport},
-    stream_json::{StreamCalls, StreamEvent, StreamRole, Warning},
+    stream_json::{StreamEvent, StreamRole, Warning},
     turn_output::{OutputPiece, TerminalSize, TurnOutput},
 };
-use crate::app::{
-    cli::{
-        args::OutputFormat,
-        render::{end_line::TurnEnd, text::Line},
-        terminal_text::clean_line,
+use crate::{
+    app::{
+        cli::{
+            args::OutputFormat,
+            render::{end_line::TurnEnd, text::Line},
+            terminal_text::clean_line,
+        },
+        server::event_loop::unix_ms,
     },
-    server::event_loop::unix_ms,
+    client::{Change, Conversation, call::Call},
+    wire::acp::client::{ClientEvent, PromptAnswer, SessionEvent, Voice},
 };
 
 /// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
@@ -46,10 +50,10 @@ pub struct Screen {
     started: Instant,
     /// With the time at which it was so.
     size: Option<(TerminalSize, Duration)>,
-    pub calls: CallTracker,
+    /// In files.
+    pub changes: ChangeSummary,
     pub report: RunReport,
     events: u64,
-    stream_calls: StreamCalls,
     pub end: TurnEnd,
 }
 
@@ -71,10 +75,9 @@ impl Screen {
             batch: Vec::new(),
             started: Instant::now(),
             size: None,
-            calls: CallTracker::default(),
+            changes: ChangeSummary::default(),
             report: RunReport::default(),
             events: 0,
-            stream_calls: StreamCalls::default(),
             end: TurnEnd::default(),
         };
         // What is noted before the first draw is wrapped, too.
@@ -99,27 +102,27 @@ impl Screen {
 
     /// Paths are shown as they are seen from this folder.
     pub fn set_cwd(&mut self, cwd: &str) {
-        self.calls.changed.roots.push(cwd.into());
+        self.changes.roots.push(cwd.into());
         self.output.set_cwd(cwd);
     }
 
     /// The session is open.
     pub fn note_session(&mut self, id: &str, model: &str) {
-        self.stream(|_| Some(StreamEvent::Init { session_id: id.to_owned(), model: clean_line(model, MAX_MODEL) }));
+        self.stream(|_| vec![StreamEvent::Init { session_id: id.to_owned(), model: clean_line(model, MAX_MODEL) }]);
     }
 
     /// What the user says in it.
     pub fn note_prompt(&mut self, text: &str) {
         let content = text.to_owned();
-        self.stream(|_| Some(StreamEvent::Message { role: StreamRole::User, content, delta: false }));
+        self.stream(|_| vec![StreamEvent::Message { role: StreamRole::User, content, delta: false }]);
     }
 
-    /// Writes a line of `stream-json`, where that is the format.
-    fn stream(&mut self, event: impl FnOnce(&mut Self) -> Option<StreamEvent>) {
+    /// Writes lines of `stream-json`, where that is the format.
+    fn stream(&mut self, events: impl FnOnce(&mut Self) -> Vec<StreamEvent>) {
         if self.output.style.format != OutputFormat::StreamJson {
             return;
         }
-        if let Some(it) = event(self) {
+        for it in events(self) {
             self.output.write_stdout(it.to_line(unix_ms()));
         }
     }
@@ -130,9 +133,16 @@ impl Screen {
     }
 
     /// Takes what the answer to the prompt says of tokens and money.
-    pub fn set_prompt_answer(&mut self, answer: &Value) {
-        self.end.usage = answer.get("usage").cloned();
-        self.end.cost = answer.pointer("/_meta/castor/cost").cloned();
+    pub fn set_prompt_answer(&mut self, answer: &PromptAnswer) {
+        self.end.usage = answer.usage;
+        self.end.cost = answer.cost();
+        self.report.take_meta(answer.meta.as_ref());
+        self.output.talk_mut().note_answer(answer.clone());
+    }
+
+    /// The conversation so far.
+    pub fn talk(&self) -> &Conversation {
+        self.output.talk()
     }
 
     pub fn set_cancelling(&mut self) {
@@ -170,34 +180,40 @@ impl Screen {
 }
 
 impl Screen {
-    /// The params of one `session/update` of the prompt's turn.
-    pub fn update(&mut self, params: &Value) {
-        let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default();
-        let update = params.get("update").unwrap_or(&Value::Null);
-        let child = Some(session).filter(|it| self.output.agents().is_child(it));
-        match update.get("sessionUpdate").and_then(Value::as_str) {
-            Some("tool_call" | "tool_call_update") => self.calls.update(child, update),
-            Some("usage_update") if child.is_none() => self.report.take_usage(update),
-            _ => (),
+    /// An event of the prompt's turn.
+    pub fn update(&mut self, SessionEvent { session, event, .. }: &SessionEvent) {
+        let now = self.started.elapsed();
+        let change = self.output.talk_mut().update(session, event, now);
+        let is_main = !self.talk().agents.is_child(session);
+        let ended = change.call.as_ref().filter(|it| it.has_ended);
+        if let Some(call) = ended.and_then(|it| self.output.talk().call(session, &it.id)).filter(|it| !it.is_failed()) {
+            self.changes.edits.add(call.diffs());
         }
-        let warning = Warning::read(update);
-        warning.iter().for_each(|it| self.report.take_warning(&it.message));
-        if child.is_none() || warning.is_some() {
-            self.stream(|it| warning.as_ref().map(StreamEvent::of_warning).or_else(|| it.stream_update(update)));
+        if let (true, ClientEvent::Usage(it)) = (is_main, event) {
+            self.report.take_usage(it);
         }
-        self.output.update(session, update, self.started.elapsed());
+        let warning = Warning::of(event);
+        if let Some(it) = &warning {
+            self.report.take_warning(&it.message);
+            self.stream(|_| vec![StreamEvent::of_warning(it)]);
+        } else if is_main {
+            self.stream(|it| it.stream_lines(event, &change));
+        }
+        self.output.show(session, event, &change, now);
     }
 
-    fn stream_update(&mut self, update: &Value) -> Option<StreamEvent> {
-        match update.get("sessionUpdate").and_then(Value::as_str)? {
-            "agent_message_chunk" => {
-                let chunk = update.pointer("/content/text").and_then(Value::as_str)?;
-                let content = self.output.answer.clean(chunk).into_owned();
-                Some(StreamEvent::Message { role: StreamRole::Assistant, content, delta: true })
-            }
-            "tool_call" | "tool_call_update" => self.stream_calls.take(update),
-            _ => None,
+    fn stream_lines(&mut self, event: &ClientEvent, change: &Change) -> Vec<StreamEvent> {
+        if let ClientEvent::Chunk(Voice::Answer, it) = event {
+            let content = it.text().map(|it| self.output.answer.clean(it).into_owned());
+            let line =
+                content.map(|content| StreamEvent::Message { role: StreamRole::Assistant, content, delta: true });
+            return line.into_iter().collect();
         }
+        let (ClientEvent::Call(told), Some(change)) = (event, &change.call) else { return Vec::new() };
+        let Some(call) = self.talk().main_call(&change.id) else { return Vec::new() };
+        let begins = (change.is_new && told.begins).then(|| StreamEvent::of_new_call(call));
+        let ends = change.has_ended.then(|| StreamEvent::of_ended_call(call));
+        begins.into_iter().chain(ends).collect()
     }
 
     /// A notification `_castor/session/event`: its event is passed on as it was written.
@@ -217,27 +233,10 @@ impl Screen {
     }
 
     /// A question is put to the user: what is known of its call, and the agent that asks, where that is a sub-agent.
-    pub fn take_question(&mut self, question: &Question) -> (Value, Option<String>) {
-        let agents = self.output.agents();
-        let session = question.session.as_deref();
-        let child = session.filter(|it| agents.is_child(it));
-        let agent = child.and_then(|it| agents.path(it)).or_else(|| question.agent.clone());
-        let (child, now) = (child.map(str::to_owned), self.started.elapsed());
-        let call = match &question.about {
-            QuestionSubject::Permission(params) => {
-                let call = params.get("toolCall").unwrap_or(&Value::Null);
-                let id = call.get("toolCallId").and_then(Value::as_str);
-                if let Some(id) = id.filter(|_| child.is_none()) {
-                    self.output.note_asked(id);
-                }
-                self.calls.merge_fields(child.as_deref(), call)
-            }
-            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
-        };
-        if let Some(id) = question.call.as_ref().filter(|_| child.is_none()) {
-            self.output.hold_call(id, now);
-        }
-        (call, agent)
+    pub fn take_question(&mut self, question: &Question) -> (Call, Option<String>) {
+        let now = self.started.elapsed();
+        let call = question.note_in(self.output.talk_mut(), now);
+        (call, question.asker(self.output.talk()))
     }
 
     /// A remark of our own.
@@ -297,8 +296,8 @@ impl Screen {
             }
             (OutputFormat::Json | OutputFormat::StreamJson, _) => {
                 let answer = self.output.answer.take_all();
-                let object =
-                    self.report.finish(&RunEnd { session, end, took }, answer, (&self.calls, self.output.agents()));
+                let (end, talk) = (RunEnd { session, end, took }, self.output.talk());
+                let object = self.report.finish(&end, answer, talk, &self.changes.edits);
                 let line = match self.output.style.format {
                     OutputFormat::Json => object.to_line(),
                     _ => StreamEvent::of_result(object).to_line(unix_ms()),
@@ -308,7 +307,8 @@ impl Screen {
             _ => (),
         }
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
-        let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
+        let hint =
+            approval_hint(self.talk().counts()).filter(|it| failure.is_none_or(|failure| failure.message != *it));
         for it in hint.iter().chain(failure.map(|it| &it.message)) {
             self.note(it);
         }
@@ -318,11 +318,11 @@ impl Screen {
     }
 
     fn print_end(&mut self, session: Option<&str>, took: Duration) {
-        let changed = self.calls.changed.counted.take();
+        let changed = self.changes.counted.take();
         if let Some(warning) = changed.as_ref().and_then(|it| it.warning.as_deref()) {
             self.note(warning);
         }
-        self.end.changes = changed.map(|it| it.words).or_else(|| self.calls.edits.in_words());
+        self.end.changes = changed.map(|it| it.words).or_else(|| self.changes.edits.in_words());
         self.end.took = took;
         // Only castor's own sessions are known to be there later.
         self.end.resume = session.filter(|_| self.output.answer.may_discard).map(resume_command);

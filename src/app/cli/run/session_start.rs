@@ -7,9 +7,12 @@ use super::{
     input_args::Instructions,
     prompt::PromptCapabilities,
 };
-use crate::app::{
-    cli::sessions::ids::{MIN_ID, is_named},
-    settings::options::DEMO,
+use crate::{
+    app::{
+        cli::sessions::ids::{MIN_ID, is_named},
+        settings::options::DEMO,
+    },
+    wire::acp::client::{OpenedAnswer, SessionOption, read_value},
 };
 
 /// Pages of `session/list` that are looked through for the newest session.
@@ -55,7 +58,7 @@ pub struct OpenedSession {
     /// The answer to `initialize`.
     pub agent: Value,
     /// The answer to the request that opened it.
-    pub session: Value,
+    pub session: OpenedAnswer,
     pub model: String,
     pub capabilities: PromptCapabilities,
     /// What the user should know.
@@ -113,7 +116,7 @@ pub async fn open_session(
         Some(which) => resume_session(driver, request, which, &agent).await?,
     };
     let Some((id, session)) = opened else { return Ok(None) };
-    let current = model_option(&session).and_then(|it| it.get("currentValue")).and_then(Value::as_str);
+    let current = model_option(&session).and_then(SessionOption::chosen);
     let model = request.model.as_deref().or(current).unwrap_or_default().to_owned();
     let capabilities = PromptCapabilities::read(&agent);
     let mut opened = OpenedSession { id, agent, session, model, capabilities, notes: Vec::new() };
@@ -146,14 +149,15 @@ async fn new_session(
     driver: &mut impl AskAgent,
     request: &SessionRequest,
     agent: &Value,
-) -> Result<Option<(String, Value)>, Failure> {
+) -> Result<Option<(String, OpenedAnswer)>, Failure> {
     let mut params = folders(request);
     if let Some(id) = &request.id {
         params.insert("_meta".to_owned(), json!({"castor": {"sessionId": id}}));
     }
     let opened = driver.ask("session/new", Value::Object(params)).await;
     let Some(session) = opened.map_err(|it| with_sign_in(it, agent))? else { return Ok(None) };
-    let Some(id) = session.get("sessionId").and_then(Value::as_str).map(str::to_owned) else {
+    let session: OpenedAnswer = read_value(session).unwrap_or_default();
+    let Some(id) = session.session_id.clone() else {
         return Err(Failure::new(Exit::Failed, "the agent opened a session without an id"));
     };
     driver.set_session(&id);
@@ -180,7 +184,7 @@ async fn resume_session(
     request: &SessionRequest,
     which: &str,
     agent: &Value,
-) -> Result<Option<(String, Value)>, Failure> {
+) -> Result<Option<(String, OpenedAnswer)>, Failure> {
     let can = |pointer: &str| agent.pointer(pointer).is_some_and(|it| it.is_object() || it.as_bool() == Some(true));
     // Resuming replays nothing.
     let resumes = can("/agentCapabilities/sessionCapabilities/resume");
@@ -220,7 +224,7 @@ async fn resume_session(
         Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
         _ => with_sign_in(it, agent),
     })?;
-    Ok(opened.map(|it| (id, it)))
+    Ok(opened.map(|it| (id, read_value(it).unwrap_or_default())))
 }
 
 /// Long enough to mean one, and shorter than ids are.
@@ -292,8 +296,9 @@ async fn set_up(
     opened: &mut OpenedSession,
 ) -> Result<Option<()>, Failure> {
     let OpenedSession { id, session, notes, .. } = opened;
-    if let (Some(_), None, Some(mode)) = (&request.resume, request.mode, session.pointer("/modes/currentModeId"))
-        && let Some(mode) = mode.as_str().filter(|it| *it != "default")
+    let modes = session.modes.clone().unwrap_or_default();
+    if let (Some(_), None, Some(mode)) = (&request.resume, request.mode, &modes.current_mode_id)
+        && mode != "default"
     {
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
         notes.push(format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
@@ -302,7 +307,7 @@ async fn set_up(
         notes.push("the session resumes with the demo model; --model chooses another".to_owned());
     }
     if let Some(mode) = request.mode {
-        let ids = texts(session.pointer("/modes/availableModes"), "id");
+        let ids: Vec<String> = modes.available_modes.into_iter().map(|it| it.id).collect();
         if !ids.iter().any(|it| it == mode) {
             return Err(Failure::input(format!("this agent has no mode `{mode}`; it has: {}", listed(&ids))));
         }
@@ -310,7 +315,7 @@ async fn set_up(
         let Some(_) = driver.ask("session/set_mode", params).await? else { return Ok(None) };
     }
     if let Some(model) = &request.model {
-        let option = model_option(session).and_then(|it| it.get("id"));
+        let option = model_option(session).map(|it| &it.id);
         let Some(option) = option else { return Err(Failure::input("this agent does not let its model be chosen")) };
         let params = json!({"sessionId": id, "configId": option, "value": model});
         let Some(_) = driver.ask("session/set_config_option", params).await? else { return Ok(None) };
@@ -319,14 +324,13 @@ async fn set_up(
 }
 
 /// The option by which an agent lets its model be chosen.
-fn model_option(session: &Value) -> Option<&Value> {
-    let options = session.get("configOptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let is_model = |it: &&Value| ["category", "id"].iter().any(|key| it.get(*key) == Some(&json!("model")));
-    options.iter().find(is_model)
+fn model_option(session: &OpenedAnswer) -> Option<&SessionOption> {
+    let is_model = |it: &&SessionOption| it.category.as_deref() == Some("model") || it.id == "model";
+    session.config_options.iter().flatten().find(is_model)
 }
 
-fn has_demo(session: &Value) -> bool {
-    model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO))
+fn has_demo(session: &OpenedAnswer) -> bool {
+    model_option(session).and_then(SessionOption::chosen) == Some(DEMO)
 }
 
 /// Says how to sign in, where that is what is missing.

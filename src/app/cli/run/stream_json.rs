@@ -1,6 +1,6 @@
 //! Lines of `castor run -o stream-json`, in Gemini CLI's shapes: what is said, each call and its result, and the end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,6 +10,8 @@ use super::report::{OwnOutput, RunOutput, Stats, TokenMetrics};
 use crate::{
     app::cli::terminal_text::{clean, clean_line},
     base::iso_time,
+    client::call::Call,
+    wire::acp::client::{ClientEvent, NoticeLevel},
 };
 
 const MAX_MESSAGE: usize = 600;
@@ -159,6 +161,26 @@ impl StreamEvent {
         Self::Result { status, error, stats, castor: Box::new(run.castor) }
     }
 
+    /// A call that begins. What begins by an update alone has no line of its own.
+    pub fn of_new_call(call: &Call) -> Self {
+        let name = call.name.as_deref().unwrap_or(call.title());
+        let parameters = call.raw_input.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+        let tool_name = clean_line(name, MAX_MESSAGE);
+        Self::ToolUse { tool_name, tool_id: call.id.clone(), parameters }
+    }
+
+    /// A call that is over.
+    pub fn of_ended_call(call: &Call) -> Self {
+        let texts: Vec<&str> = call.texts().collect();
+        // A diff or a terminal is no text.
+        let output = (!texts.is_empty()).then(|| clean(&texts.join("\n")));
+        let kind = if call.is_unasked { "APPROVAL_REQUIRED" } else { "TOOL_EXECUTION_ERROR" };
+        let message = || output.clone().unwrap_or_default();
+        let error = call.is_failed().then(|| StreamError { kind: kind.to_owned(), message: message() });
+        let status = if call.is_failed() { StreamStatus::Error } else { StreamStatus::Success };
+        Self::ToolResult { tool_id: call.id.clone(), status, output, error }
+    }
+
     /// A notice, if it warns.
     pub fn of_warning(warning: &Warning) -> Self {
         let severity = if warning.is_error { StreamSeverity::Error } else { StreamSeverity::Warning };
@@ -174,52 +196,14 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Of an update; `None`: it is none, or none that warns.
-    pub fn read(update: &Value) -> Option<Self> {
-        let text = |key: &str| update.get(key).and_then(Value::as_str);
-        let severity = text("severity").filter(|_| text("sessionUpdate") == Some("notice"))?;
-        let words = ["title", "description"].map(|it| text(it).unwrap_or_default()).join(" ");
-        let message = clean_line(&words, MAX_MESSAGE);
-        matches!(severity, "warning" | "error").then(|| Self { is_error: severity == "error", message })
-    }
-}
-
-/// Calls under way: their content as it was told last.
-#[derive(Debug, Default)]
-pub struct StreamCalls(HashMap<String, Value>);
-
-impl StreamCalls {
-    /// What an update of a call is in this format.
-    pub fn take(&mut self, update: &Value) -> Option<StreamEvent> {
-        let text = |key: &str| update.get(key).and_then(Value::as_str);
-        let id = text("toolCallId")?.to_owned();
-        if text("sessionUpdate") == Some("tool_call") && !self.0.contains_key(&id) {
-            self.0.insert(id.clone(), update.get("content").cloned().unwrap_or_default());
-            let name = update.pointer("/_meta/tool_name").and_then(Value::as_str).or(text("name")).or(text("title"));
-            let parameters = update.get("rawInput").and_then(Value::as_object).cloned().unwrap_or_default();
-            let tool_name = clean_line(name.unwrap_or_default(), MAX_MESSAGE);
-            return Some(StreamEvent::ToolUse { tool_name, tool_id: id, parameters });
-        }
-        if let Some(content) = update.get("content").filter(|it| !it.is_null()) {
-            self.0.insert(id.clone(), content.clone());
-        }
-        let is_failed = match text("status")? {
-            "completed" => false,
-            "failed" => true,
-            _ => return None,
+    /// `None`: it is no notice, or none that warns.
+    pub fn of(event: &ClientEvent) -> Option<Self> {
+        let ClientEvent::Notice(it) = event else { return None };
+        let is_error = match it.severity? {
+            NoticeLevel::Info => return None,
+            NoticeLevel::Warning => false,
+            NoticeLevel::Error => true,
         };
-        let said = output(&self.0.remove(&id)?);
-        let is_unasked = update.pointer("/_meta/castor/unasked") == Some(&Value::Bool(true));
-        let kind = if is_unasked { "APPROVAL_REQUIRED" } else { "TOOL_EXECUTION_ERROR" };
-        let error = is_failed.then(|| StreamError { kind: kind.to_owned(), message: said.clone().unwrap_or_default() });
-        let status = if is_failed { StreamStatus::Error } else { StreamStatus::Success };
-        Some(StreamEvent::ToolResult { tool_id: id, status, output: said, error })
+        Some(Self { is_error, message: clean_line(&format!("{} {}", it.title, it.description), MAX_MESSAGE) })
     }
-}
-
-/// The texts of a call's content; a diff or a terminal is none.
-fn output(content: &Value) -> Option<String> {
-    let texts = content.as_array().into_iter().flatten().filter_map(|it| it.pointer("/content/text")?.as_str());
-    let texts: Vec<&str> = texts.collect();
-    (!texts.is_empty()).then(|| clean(&texts.join("\n")))
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    calls::CallTracker,
+    changed_files::EditChanges,
     report::{RunEnd, RunReport},
     tests::{check, plain},
 };
-use crate::app::cli::{args::OutputFormat, render::view::agents::AgentTree};
+use crate::{app::cli::args::OutputFormat, client::Conversation};
 
 #[test]
 fn json_is_one_object() {
@@ -104,7 +104,7 @@ fn changes_of_one_file_are_one() {
     ]}));
     let end = Ok("end_turn".to_owned());
     let end = RunEnd { session: None, end: &end, took: Duration::ZERO };
-    let output = json!(report.finish(&end, String::new(), (&CallTracker::default(), &AgentTree::default())));
+    let output = json!(report.finish(&end, String::new(), &Conversation::default(), &EditChanges::default()));
     let changed = |path: &str, change: &str| json!({"path": path, "change": change, "added": 4, "removed": 2});
     let files = [changed("/w/gone", "removed"), changed("/w/new", "added")];
     assert_eq!(

@@ -1,7 +1,5 @@
 //! Buffer for answer text that an agent may still take back, as when a model's answer breaks off.
 
-use serde_json::Value;
-
 #[derive(Debug)]
 struct BufferedText {
     /// The message that it is of.
@@ -30,12 +28,9 @@ impl TextBuffer {
         self.starts_piece = true;
     }
 
-    /// Forgets the messages that an update says do not count any more.
-    pub fn discard(&mut self, update: &Value) {
-        let ids = update.pointer("/_meta/castor/discards").and_then(Value::as_array);
-        for id in ids.into_iter().flatten().filter_map(Value::as_str) {
-            self.pieces.retain(|it| it.message.as_deref() != Some(id));
-        }
+    /// Forgets messages that do not count any more.
+    pub fn discard(&mut self, messages: &[&str]) {
+        self.pieces.retain(|it| it.message.as_deref().is_none_or(|it| !messages.contains(&it)));
     }
 
     /// What is sure now, each on a line of its own.

@@ -19,7 +19,13 @@ use super::{
     session_start::{AskAgent, OpenedSession},
     steering::Steering,
 };
-use crate::world::acp_agent::connection::{Incoming, Peer};
+use crate::{
+    wire::acp::{
+        client::{PromptAnswer, SessionEvent, read_value},
+        meta::StopDetail,
+    },
+    world::acp_agent::connection::{Incoming, Peer},
+};
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
 const MAX_HANDLERS: usize = 64;
@@ -110,7 +116,7 @@ impl Driver {
         // Others never say which messages do not count.
         self.screen.set_may_discard(opened.is_castor());
         self.steering.is_possible = opened.takes_steering();
-        self.screen.calls.changed.is_listed = opened.lists_checkpoints();
+        self.screen.changes.is_listed = opened.lists_checkpoints();
         opened.notes.iter().for_each(|it| self.screen.note(it));
         self.screen.note_session(&opened.id, &opened.model);
     }
@@ -139,16 +145,15 @@ impl Driver {
         self.asker.listen(false);
         self.show_questions();
         let Some(answer) = answer? else { return Ok(None) };
+        let answer: PromptAnswer = read_value(answer).unwrap_or_default();
         self.screen.set_prompt_answer(&answer);
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
         }
-        self.screen.report.take_meta(answer.get("_meta"));
-        let reason = answer.get("stopReason").and_then(Value::as_str).unwrap_or("end_turn");
-        let detail = answer.pointer("/_meta/castor/stop").and_then(Value::as_str);
-        match (self.deadline, detail) {
+        let reason = answer.stop_reason();
+        match (self.deadline, answer.stop_detail()) {
             (Some(_), _) => Err(Failure::new(Exit::Unread, "")),
-            (None, Some("unknownCommand")) => Err(Failure::input(self.screen.take_answer())),
+            (None, Some(StopDetail::UnknownCommand)) => Err(Failure::input(self.screen.take_answer())),
             (None, detail) => failure::from_stop_reason(reason, detail).map(|()| Some(reason.to_owned())),
         }
     }
@@ -221,8 +226,7 @@ impl Driver {
             }
             Incoming::Notification { method, params } => match method.as_str() {
                 "session/update" if self.phase != Phase::Setup => {
-                    let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
-                    self.screen.update(&params);
+                    self.screen.update(&SessionEvent::read(&params));
                 }
                 "_castor/session/event" => self.screen.event(&params),
                 "$/cancel_request" => {

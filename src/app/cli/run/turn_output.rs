@@ -3,22 +3,24 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::raw_answer::RawAnswer;
-use crate::app::cli::{
-    args::OutputFormat,
-    render::{
-        ansi,
-        end_line::TurnEnd,
-        painter::Painter,
-        text::Line,
-        view::{FinishedLine, LineKind, TurnView, ViewOptions, agents::AgentTree},
-        wrap::wrap,
+use crate::{
+    app::cli::{
+        args::OutputFormat,
+        render::{
+            ansi,
+            end_line::TurnEnd,
+            painter::Painter,
+            text::Line,
+            view::{FinishedLine, LineKind, TurnView, ViewOptions},
+            wrap::wrap,
+        },
+        terminal_text::{clean, clean_line},
     },
-    terminal_text::{clean, clean_line},
+    base::shown_text::show_text,
+    client::{Change, Conversation},
+    wire::acp::client::{CallStatus, ClientEvent, NoticeLevel, SessionNotice, Voice},
 };
-use crate::base::shown_text::show_text;
 
 /// Between two draws: at most sixty in a second.
 const DRAW_PERIOD: Duration = Duration::from_millis(17);
@@ -131,64 +133,61 @@ impl TurnOutput {
         self.is_stale = true;
     }
 
-    /// What is known of sub-agents.
-    pub fn agents(&self) -> &AgentTree {
-        &self.view.agents
+    /// The conversation so far.
+    pub fn talk(&self) -> &Conversation {
+        &self.view.talk
     }
 
-    /// One `session/update` of the prompt's turn.
-    pub fn update(&mut self, session: &str, update: &Value, now: Duration) {
-        let change = self.view.agents.update(session, update, now);
-        let is_main = !self.view.agents.is_child(session);
-        if is_main {
-            self.update_main(update, now);
-        } else if self.is_text() {
-            self.view.update_agent(session, update, now);
-            self.is_stale = true;
-        } else if update.get("sessionUpdate").and_then(Value::as_str) == Some("notice") {
-            let who = self.view.agents.path(session).unwrap_or_default();
-            self.note_notice(&who, update);
-        }
-        if let Some(change) = change.filter(|_| self.is_text()) {
-            self.view.show_agent(&change, now);
-            self.is_stale = true;
-        }
+    pub fn talk_mut(&mut self) -> &mut Conversation {
+        &mut self.view.talk
     }
 
-    fn update_main(&mut self, update: &Value, now: Duration) {
-        self.answer.discard(update);
-        let text = |key: &str| update.get(key).and_then(Value::as_str);
-        match text("sessionUpdate") {
-            Some("agent_message_chunk") if !self.view.options.shows_answer => {
-                if let Some(chunk) = update.pointer("/content/text").and_then(Value::as_str) {
-                    self.push_answer(chunk, text("messageId"));
-                }
-            }
-            Some("tool_call" | "tool_call_update") => {
-                // A call that runs is of an answer that ended well.
-                if matches!(text("status"), Some("in_progress" | "completed")) && self.streams_answer() {
-                    let text = self.answer.confirm();
-                    self.write_stdout(text);
-                }
-                let text = self.answer.end_message();
-                self.write_stdout(text);
-            }
-            Some("notice") if !self.is_text() => self.note_notice("", update),
-            _ => (),
+    /// Shows an event that the conversation has taken, and what it meant there.
+    pub fn show(&mut self, session: &str, event: &ClientEvent, change: &Change, now: Duration) {
+        if !self.view.talk.agents.is_child(session) {
+            self.show_answer(event);
         }
         if self.is_text() {
-            self.view.update(update, now);
+            self.view.show(session, event, change, now);
             self.is_stale = true;
+            return;
         }
+        if let ClientEvent::Notice(it) = event {
+            let who = self.view.talk.agents.path(session).unwrap_or_default();
+            self.note_notice(&who, it);
+        }
+        if let Some(it) = change.call.as_ref().filter(|it| it.has_ended) {
+            self.view.talk.forget_contents(session, &it.id);
+        }
+    }
+
+    /// The answer for a pipe or a file.
+    fn show_answer(&mut self, event: &ClientEvent) {
+        self.answer.discard(&event.discarded());
+        if let ClientEvent::Chunk(Voice::Answer, it) = event
+            && let Some(text) = it.text().filter(|_| !self.view.options.shows_answer)
+        {
+            self.push_answer(text, it.message.as_deref());
+        }
+        let ClientEvent::Call(it) = event else { return };
+        // A call that runs is of an answer that ended well.
+        if matches!(it.status, Some(CallStatus::InProgress | CallStatus::Completed)) && self.streams_answer() {
+            let text = self.answer.confirm();
+            self.write_stdout(text);
+        }
+        let text = self.answer.end_message();
+        self.write_stdout(text);
     }
 
     /// A notice beside an output for programs. `who`: the agent that it is of.
-    fn note_notice(&mut self, who: &str, update: &Value) {
-        let text = |key: &str| update.get(key).and_then(Value::as_str);
-        let words = ["title", "description"].map(|it| text(it).unwrap_or_default()).join(" ");
-        let severity = text("severity").unwrap_or("info");
+    fn note_notice(&mut self, who: &str, it: &SessionNotice) {
+        let severity = match it.severity {
+            Some(NoticeLevel::Error) => "error",
+            Some(NoticeLevel::Warning) => "warning",
+            Some(NoticeLevel::Info) | None => "info",
+        };
         let who = if who.is_empty() { String::new() } else { format!("{who}: ") };
-        self.note(&clean_line(&format!("{severity}: {who}{words}"), 600));
+        self.note(&clean_line(&format!("{severity}: {who}{} {}", it.title, it.description), 600));
     }
 
     fn push_answer(&mut self, chunk: &str, message: Option<&str>) {
@@ -278,16 +277,6 @@ impl TurnOutput {
             _ => (),
         }
     }
-
-    /// The user is shown what this call would do: its diff need not be shown again.
-    pub fn note_asked(&mut self, id: &str) {
-        self.view.note_asked(id);
-    }
-
-    /// The user is asked a question of this call.
-    pub fn hold_call(&mut self, id: &str, now: Duration) {
-        self.view.hold_call(id, now);
-    }
 }
 
 impl TurnOutput {
@@ -330,7 +319,7 @@ impl TurnOutput {
         if self.is_text() {
             self.view.end(now);
         }
-        self.view.agents.cut_off(now);
+        self.view.talk.end_turn(now);
         let text = self.answer.end().to_owned();
         self.write_stdout(text);
         self.panel.clear();

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 
-use serde_json::Value;
-
 use super::list::{PickAnswer, PickList, PickRow};
-use crate::app::cli::chat::lower::{Action, Drawn, Key, Panel, Theme};
+use crate::{
+    app::cli::chat::lower::{Action, Drawn, Key, Panel, Theme},
+    wire::acp::client::{OfferedValue, OptionSetting, SessionOption},
+};
 
 const KEYS: &str = "Enter chooses · type to search · Esc goes back";
 
@@ -29,22 +30,14 @@ pub struct OptionValue {
 }
 
 impl OptionRow {
-    /// From `configOptions`. An option of a kind that is not known is left out.
-    pub fn read_all(options: &Value) -> Vec<Self> {
-        let all = options.as_array().map(Vec::as_slice).unwrap_or_default();
-        all.iter().filter_map(Self::read).collect()
-    }
-
-    fn read(it: &Value) -> Option<Self> {
-        let (current, values) = match it.get("currentValue")? {
-            Value::Bool(it) => (it.to_string(), vec![value_named("true", "on"), value_named("false", "off")]),
-            Value::String(current) => (current.clone(), read_values(it.get("options")?)),
-            _ => return None,
+    /// `None`: nothing can be chosen in it.
+    pub fn of(it: &SessionOption) -> Option<Self> {
+        let (current, values) = match it.current_value.as_ref()? {
+            OptionSetting::Flag(it) => (it.to_string(), vec![value_named("true", "on"), value_named("false", "off")]),
+            OptionSetting::Value(current) => (current.clone(), rows("", it.options.as_deref()?)),
         };
-        let text = |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let id = it.get("id")?.as_str()?.to_owned();
-        let name = if text("name").is_empty() { id.clone() } else { text("name") };
-        Some(Self { id, name, description: text("description"), current, values })
+        let name = if it.name.is_empty() { it.id.clone() } else { it.name.clone() };
+        Some(Self { id: it.id.clone(), name, description: it.description.clone().unwrap_or_default(), current, values })
     }
 
     /// The name of the value that is chosen.
@@ -58,20 +51,19 @@ fn value_named(value: &str, name: &str) -> OptionValue {
     OptionValue { value: value.to_owned(), name: name.to_owned(), ..OptionValue::default() }
 }
 
-fn read_values(list: &Value) -> Vec<OptionValue> {
-    let mut res = Vec::new();
-    for it in list.as_array().map(Vec::as_slice).unwrap_or_default() {
-        let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
-        if let Some(inner) = it.get("options") {
-            let group = text(it, "name").or_else(|| text(it, "group")).unwrap_or_default();
-            res.extend(read_values(inner).into_iter().map(|it| OptionValue { group: group.clone(), ..it }));
-        } else if let Some(value) = text(it, "value") {
-            let name = text(it, "name").unwrap_or_else(|| value.clone());
-            let description = text(it, "description").unwrap_or_default();
-            res.push(OptionValue { value, name, description, group: String::new() });
+fn rows(group: &str, offered: &[OfferedValue]) -> Vec<OptionValue> {
+    let row = |it: &OfferedValue| match it {
+        OfferedValue::Group { name, group, options } => {
+            rows(name.as_ref().or(group.as_ref()).map(String::as_str).unwrap_or_default(), options)
         }
-    }
-    res
+        OfferedValue::One { value, name, description } => vec![OptionValue {
+            value: value.clone(),
+            name: name.clone().unwrap_or_else(|| value.clone()),
+            description: description.clone().unwrap_or_default(),
+            group: group.to_owned(),
+        }],
+    };
+    offered.iter().flat_map(row).collect()
 }
 
 #[derive(Debug)]

@@ -7,9 +7,12 @@ use super::{
     rewind::{RewindPicker, RewindRow},
     sessions::{SessionPicker, SessionRow},
 };
-use crate::app::cli::chat::{
-    lower::{Action, News, Panel},
-    testing::check,
+use crate::{
+    app::cli::chat::{
+        lower::{Action, News, Panel},
+        testing::check,
+    },
+    wire::acp::client::{SessionOption, read_value},
 };
 
 fn sessions() -> Box<dyn Panel> {
@@ -55,7 +58,8 @@ fn options() -> Box<dyn Panel> {
         {"id": "show", "name": "Show thoughts", "type": "boolean", "currentValue": true},
         {"id": "odd", "currentValue": 3},
     ]);
-    Box::new(OptionPicker::new(OptionRow::read_all(&options)))
+    let options: Vec<SessionOption> = read_value(options).unwrap();
+    Box::new(OptionPicker::new(options.iter().filter_map(OptionRow::of).collect()))
 }
 
 /// What a search in texts finds: one session has the word, and one that is in another folder.

@@ -15,6 +15,7 @@ use crate::{
             session_start::{self, AskAgent, OpenedSession, SessionRequest},
         },
     },
+    wire::acp::client::{OpenedAnswer, PromptAnswer, SessionEvent, read_value},
     world::acp_agent::connection::{Incoming, Requester},
 };
 
@@ -82,10 +83,9 @@ impl SessionLoop {
         if let Some(replay) = &mut self.replay {
             return replay.push(params);
         }
-        let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
-        let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default();
+        let SessionEvent { session, event, .. } = SessionEvent::read(&params);
         let now = self.now();
-        self.chat.update(session, params.get("update").unwrap_or(&Value::Null), now);
+        self.chat.update(&session, &event, now);
     }
 
     pub(super) fn reply(&mut self, reply: Reply) {
@@ -112,11 +112,14 @@ impl SessionLoop {
             Reply::Loaded(id, answer) => self.loaded(id, answer),
             Reply::Notes(notes) => notes.iter().for_each(|it| self.chat.note(it)),
             Reply::Set(answer) => match answer {
-                Ok(answer) => self.chat.status.take_options(answer.get("configOptions")),
+                Ok(answer) => {
+                    let answer: OpenedAnswer = read_value(answer).unwrap_or_default();
+                    answer.config_options.iter().for_each(|it| self.chat.status.facts.take_options(it));
+                }
                 Err(error) => self.chat.note(&words(&error)),
             },
             Reply::Checkpoints(listing) => self.chat.take_changes(&listing),
-            Reply::Known(listing) => self.chat.calls.changed.note_known(&listing),
+            Reply::Known(listing) => self.chat.changes.note_known(&listing),
             Reply::Servers(answer) => {
                 self.chat.status.servers = ServerHealth::read(&answer);
                 if self.chat.status.servers.is_starting() {
@@ -157,11 +160,10 @@ impl SessionLoop {
     /// The agent ends the turn with an answer.
     fn prompted(&mut self, answer: Value) {
         let now = self.now();
-        let reason = answer.get("stopReason").and_then(Value::as_str).unwrap_or("end_turn");
-        let detail = answer.pointer("/_meta/castor/stop").and_then(Value::as_str);
-        let end = failure::from_stop_reason(reason, detail).map(|()| answer);
+        let answer: PromptAnswer = read_value(answer).unwrap_or_default();
+        let end = failure::from_stop_reason(answer.stop_reason(), answer.stop_detail()).map(|()| answer);
         self.chat.prompted(end, now);
-        if self.chat.calls.changed.is_listed {
+        if self.chat.changes.is_listed {
             let params = json!({"sessionId": self.link.session});
             self.link
                 .request("_castor/session/checkpoints", params, |it| it.map_or(Reply::Nothing, Reply::Checkpoints));
@@ -188,7 +190,7 @@ impl SessionLoop {
                 if let Some(it) = replay {
                     it.show(&mut self.chat, now, self.screen.size);
                 }
-                self.chat.status.open(&session);
+                self.chat.status.facts.open(&read_value(session).unwrap_or_default());
                 self.ask_servers(Duration::ZERO);
             }
             Err(error) => self.chat.note(&words(&error)),

@@ -5,26 +5,28 @@ use std::{mem, time::Duration};
 use serde_json::Value;
 
 use super::{Chat, ChatPhase, frame::prompt_lines};
-use crate::app::cli::{
-    chat::{
-        effects::Effect,
-        lower::{AgentPhase, News, SlashCommand},
+use crate::{
+    app::cli::{
+        chat::{
+            effects::Effect,
+            lower::{AgentPhase, News, SlashCommand},
+        },
+        render::{
+            end_line::TurnEnd,
+            text::{Color, Line, Style},
+            wrap::wrap,
+        },
+        run::{
+            client_requests::{Answer, Question},
+            failure::{Exit, Failure},
+            session_start::OpenedSession,
+        },
+        terminal_text::clean_line,
     },
-    render::{
-        end_line::TurnEnd,
-        text::{Color, Line, Style},
-        wrap::wrap,
-    },
-    run::{
-        client_requests::{Answer, Question, QuestionSubject},
-        failure::{Exit, Failure},
-        session_start::OpenedSession,
-    },
-    terminal_text::clean_line,
+    wire::acp::client::{ClientEvent, OfferedCommand, PromptAnswer},
 };
 
 const MAX_COMMANDS: usize = 500;
-const MAX_NAME: usize = 100;
 const MAX_WORDS: usize = 500;
 
 /// What the agent does.
@@ -33,11 +35,12 @@ impl Chat {
     pub fn opened(&mut self, opened: &OpenedSession, now: Duration) {
         self.agent.is_castor = opened.is_castor();
         self.agent.takes_steering = opened.takes_steering();
-        self.calls.changed.is_listed = opened.lists_checkpoints();
-        self.calls.changed.roots = vec![self.view.options.cwd.clone().into()];
-        self.status.open(&opened.session);
-        if self.status.model.is_empty() {
-            self.status.model = clean_line(&opened.model, MAX_NAME);
+        self.changes.is_listed = opened.lists_checkpoints();
+        self.changes.roots = vec![self.view.options.cwd.clone().into()];
+        let facts = &mut self.status.facts;
+        facts.open(&opened.session);
+        if facts.model.is_empty() {
+            facts.model.clone_from(&opened.model);
         }
         opened.notes.iter().for_each(|it| self.note(it));
         self.phase = ChatPhase::Idle;
@@ -60,38 +63,30 @@ impl Chat {
         self.go_on(now);
     }
 
-    /// One `session/update`.
-    pub fn update(&mut self, session: &str, update: &Value, now: Duration) {
+    /// An event of a session, or of a sub-agent below it.
+    pub fn update(&mut self, session: &str, event: &ClientEvent, now: Duration) {
         self.is_stale = true;
-        let change = self.view.agents.update(session, update, now);
-        let child = Some(session).filter(|it| self.view.agents.is_child(it));
-        let kind = update.get("sessionUpdate").and_then(Value::as_str);
-        if matches!(kind, Some("tool_call" | "tool_call_update")) {
-            self.calls.update(child, update);
+        let change = self.view.talk.update(session, event, now);
+        let ended = change.call.as_ref().filter(|it| it.has_ended);
+        if let Some(call) = ended.and_then(|it| self.view.talk.call(session, &it.id)).filter(|it| !it.is_failed()) {
+            self.changes.edits.add(call.diffs());
         }
-        match (child, kind) {
-            (Some(child), _) => self.view.update_agent(child, update, now),
-            (None, Some("available_commands_update")) => self.take_commands(update, now),
-            (None, _) => {
-                self.status.update(update);
-                self.view.update(update, now);
+        if !self.view.talk.agents.is_child(session) {
+            self.status.facts.take(event);
+            if let ClientEvent::Commands(it) = event {
+                self.take_commands(it, now);
             }
         }
-        if let Some(change) = change {
-            self.view.show_agent(&change, now);
-        }
+        self.view.show(session, event, &change, now);
     }
 
-    fn take_commands(&mut self, update: &Value, now: Duration) {
-        let commands = update.get("availableCommands").and_then(Value::as_array).into_iter().flatten();
-        let text =
-            |it: &Value, key: &str| clean_line(it.get(key).and_then(Value::as_str).unwrap_or_default(), MAX_WORDS);
-        let command = |it: &Value| SlashCommand {
-            name: text(it, "name"),
-            description: text(it, "description"),
-            hint: it.pointer("/input/hint").and_then(Value::as_str).map(|it| clean_line(it, MAX_WORDS)),
+    fn take_commands(&mut self, commands: &[OfferedCommand], now: Duration) {
+        let command = |it: &OfferedCommand| SlashCommand {
+            name: clean_line(&it.name, MAX_WORDS),
+            description: clean_line(&it.description, MAX_WORDS),
+            hint: it.hint().map(|it| clean_line(it, MAX_WORDS)),
         };
-        self.agent.commands = commands.take(MAX_COMMANDS).map(command).collect();
+        self.agent.commands = commands.iter().take(MAX_COMMANDS).map(command).collect();
         let news = News::Commands(self.agent.commands.clone());
         self.tell(&news, now);
     }
@@ -103,22 +98,8 @@ impl Chat {
             _ = question.answer.send(Answer::Cancelled);
             return;
         }
-        let session = question.session.as_deref();
-        let child = session.filter(|it| self.view.agents.is_child(it)).map(str::to_owned);
-        let agent = child.as_deref().and_then(|it| self.view.agents.path(it)).or_else(|| question.agent.clone());
-        let call = match &question.about {
-            QuestionSubject::Permission(params) => {
-                let call = params.get("toolCall").unwrap_or(&Value::Null);
-                if let Some(id) = call.get("toolCallId").and_then(Value::as_str).filter(|_| child.is_none()) {
-                    self.view.note_asked(id);
-                }
-                self.calls.merge_fields(child.as_deref(), call)
-            }
-            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
-        };
-        if let Some(id) = question.call.as_ref().filter(|_| child.is_none()) {
-            self.view.hold_call(id, now);
-        }
+        let call = question.note_in(&mut self.view.talk, now);
+        let agent = question.asker(&self.view.talk);
         let cwd = self.view.options.cwd.clone();
         let question = Question { agent, ..question };
         if self.bottom.ask(question, &call, &cwd, self.agent.takes_steering, now) {
@@ -134,7 +115,7 @@ impl Chat {
     }
 
     /// The answer to the prompt.
-    pub fn prompted(&mut self, answer: Result<Value, Failure>, now: Duration) {
+    pub fn prompted(&mut self, answer: Result<PromptAnswer, Failure>, now: Duration) {
         let since = match self.phase {
             ChatPhase::Working { since } | ChatPhase::Cancelling { since } => since,
             _ => now,
@@ -144,9 +125,9 @@ impl Chat {
         self.phase = ChatPhase::Idle;
         match answer {
             Ok(answer) => {
-                let usage = answer.get("usage").cloned();
+                let (usage, cost) = (answer.usage, answer.cost());
                 usage.iter().for_each(|it| self.status.tokens.add(it));
-                let cost = answer.pointer("/_meta/castor/cost").cloned();
+                self.view.talk.note_answer(answer);
                 // What is not known is not said after each turn.
                 let is_free = cost.is_none();
                 let took = now.saturating_sub(since);
@@ -167,9 +148,9 @@ impl Chat {
 
     /// What the session changed in files so far, as checkpoints have it.
     pub fn take_changes(&mut self, listing: &Value) {
-        let before = self.calls.changed.counted.take().and_then(|it| it.warning);
-        self.calls.changed.summarize(listing);
-        let counted = self.calls.changed.counted.as_ref();
+        let before = self.changes.counted.take().and_then(|it| it.warning);
+        self.changes.summarize(listing);
+        let counted = self.changes.counted.as_ref();
         self.status.changes = counted.map(|it| it.counts.clone());
         // Once is enough.
         let warning = counted.and_then(|it| it.warning.clone()).filter(|it| before.as_ref() != Some(it));

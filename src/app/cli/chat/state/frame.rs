@@ -94,7 +94,7 @@ impl Chat {
         if self.status.turns == 0 {
             return res;
         }
-        let files = self.calls.changed.counted.take().map(|it| it.words).or_else(|| self.calls.edits.in_words());
+        let files = self.changes.counted.take().map(|it| it.words).or_else(|| self.changes.edits.in_words());
         // One turn has said the same at its end.
         if self.status.turns > 1 || files.is_some() {
             let all = words::count(self.status.turns, "message", "messages");

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::{composer::Composer, lower::Draft, lower::Key, state::Chat};
-use crate::app::cli::run::session_start::OpenedSession;
+use crate::{
+    app::cli::run::session_start::OpenedSession,
+    wire::acp::client::{ClientEvent, PromptAnswer},
+};
 
 /// Of one draw: a screen of eighty columns has less.
 const MOST_LINES: usize = 600;
@@ -21,7 +24,7 @@ fn chat_at_work() -> Chat {
 }
 
 fn update(chat: &mut Chat, update: &Value) {
-    chat.update("s1", update, NOW);
+    chat.update("s1", &ClientEvent::read(update), NOW);
 }
 
 fn say(chat: &mut Chat, text: &str) {
@@ -79,7 +82,7 @@ fn later_text_stands_below_a_burst() {
     say(&mut chat, &code());
     draw(&mut chat, "");
     // All that is left becomes lines at once, and is drawn in parts.
-    chat.prompted(Ok(json!({})), NOW);
+    chat.prompted(Ok(PromptAnswer::default()), NOW);
     say(&mut chat, "END");
     let (_, has_end) = draw(&mut chat, "END");
     assert!(!has_end, "the next answer is shown before the end of this one");

@@ -22,10 +22,13 @@ use super::super::{
     },
     state::Chat,
 };
-use crate::app::cli::run::{
-    client_requests::{Answer, Question, QuestionSubject},
-    failure::Failure,
-    session_start::OpenedSession,
+use crate::{
+    app::cli::run::{
+        client_requests::{Answer, Question, QuestionSubject},
+        failure::Failure,
+        session_start::OpenedSession,
+    },
+    wire::acp::client::{ClientEvent, PromptAnswer, read_value},
 };
 
 /// Steps of one life, and lives where no time is given.
@@ -223,7 +226,7 @@ impl Life {
             }
         };
         self.steps.push(update.to_string());
-        self.chat.update("s1", &update, self.now);
+        self.chat.update("s1", &ClientEvent::read(&update), self.now);
     }
 
     fn ask(&mut self) {
@@ -232,7 +235,8 @@ impl Life {
         let options = json!([{"optionId": "allow_once", "name": self.dice.text(), "kind": "allow_once"},
             {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}]);
         let call = json!({"toolCallId": id, "title": command, "kind": "execute", "rawInput": {"command": command}});
-        let about = QuestionSubject::Permission(json!({"toolCall": call, "options": options}));
+        let asked = read_value(json!({"toolCall": call, "options": options})).unwrap();
+        let about = QuestionSubject::Permission(asked);
         self.steps.push(format!("ask {id}"));
         let question = Question { request: id.clone(), session: None, agent: None, call: Some(id), about, answer };
         self.chat.ask(question, self.now);
@@ -265,8 +269,9 @@ impl Life {
             _ => {
                 let values: Vec<Value> =
                     texts.iter().map(|it| json!({"value": it, "name": it, "description": it})).collect();
-                let option = json!([{"id": "o", "name": self.dice.text(), "currentValue": "a", "options": values}]);
-                Box::new(OptionPicker::new(OptionRow::read_all(&option)))
+                let option = json!({"id": "o", "name": self.dice.text(), "currentValue": "a", "options": values});
+                let option = read_value(option).and_then(|it| OptionRow::of(&it));
+                Box::new(OptionPicker::new(option.into_iter().collect()))
             }
         };
         self.chat.open_picker(picker);
@@ -275,6 +280,7 @@ impl Life {
     fn open_session(&mut self) {
         let agent = json!({"agentInfo": {"name": "castor"}, "_meta": {"steering": {"supported": true}}});
         let session = json!({"modes": {"currentModeId": "a", "availableModes": [{"id": "a"}, {"id": "b"}]}});
+        let session = read_value(session).unwrap();
         let opened = OpenedSession { id: "s1".to_owned(), agent, session, ..OpenedSession::default() };
         self.steps.push("open".to_owned());
         if !self.chat.is_working() {
@@ -285,7 +291,11 @@ impl Life {
     fn end_turn(&mut self) {
         self.steps.push("end".to_owned());
         if self.chat.is_working() {
-            let answer = if self.dice.below(3) == 0 { Err(Failure::input(self.dice.text())) } else { Ok(json!({})) };
+            let answer = if self.dice.below(3) == 0 {
+                Err(Failure::input(self.dice.text()))
+            } else {
+                Ok(PromptAnswer::default())
+            };
             self.chat.prompted(answer, self.now);
         }
     }

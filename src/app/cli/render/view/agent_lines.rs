@@ -1,17 +1,21 @@
 //! The lines of sub-agents: one for each, below the one of the agent above it.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    ViewOptions,
-    agents::{AgentRun, AgentState, AgentTree},
-};
-use crate::app::cli::render::{
-    clip::{clip, with_end},
-    text::{Color, Line, Style},
-    words,
+use super::{ViewOptions, call};
+use crate::{
+    app::cli::render::{
+        clip::{clip, with_end},
+        text::{Color, Line, Style},
+        words,
+    },
+    base::agent::COMPLETE_TASK,
+    client::{
+        agents::{AgentRun, AgentState, AgentTree, BELOW},
+        entries::Entry,
+    },
 };
 
 /// Columns by which a line stands to the right of the one above it.
@@ -54,12 +58,17 @@ pub fn started(agents: &AgentTree, agent: &AgentRun, width: usize) -> Line {
 
 /// The ends of the agent and of those below it that were not written yet, where lines only grow. The names above it say
 /// whose it is: other lines may stand between.
-pub fn ended(agents: &AgentTree, agent: &AgentRun, place: &AgentPlace<'_>) -> Vec<(String, Line)> {
+pub fn ended(
+    agents: &AgentTree,
+    agent: &AgentRun,
+    written: &HashSet<String>,
+    place: &AgentPlace<'_>,
+) -> Vec<(String, Line)> {
     let mut res = Vec::new();
     for it in agents.below(&agent.session) {
-        res.extend(ended(agents, it, place));
+        res.extend(ended(agents, it, written, place));
     }
-    if !agent.is_told {
+    if !written.contains(&agent.session) {
         let (path, depth) = place_in(agents, agent);
         res.push((agent.session.clone(), line(agents, agent, &path, depth, place)));
     }
@@ -68,7 +77,7 @@ pub fn ended(agents: &AgentTree, agent: &AgentRun, place: &AgentPlace<'_>) -> Ve
 
 fn place_in(agents: &AgentTree, agent: &AgentRun) -> (String, usize) {
     let path = agents.path(&agent.session).unwrap_or_default();
-    let depth = path.matches(" › ").count();
+    let depth = path.matches(BELOW).count();
     (path, depth)
 }
 
@@ -85,7 +94,7 @@ fn line(agents: &AgentTree, agent: &AgentRun, name: &str, depth: usize, place: &
     let words = match agent.state {
         // The lines below say it.
         AgentState::Running if agents.below(&agent.session).any(|it| !it.state.is_over()) => String::new(),
-        AgentState::Running | AgentState::Waiting => agent.activity(&place.options.cwd),
+        AgentState::Running | AgentState::Waiting => activity(agent, &place.options.cwd),
         AgentState::Cancelled | AgentState::CutOff => String::new(),
         _ => agent.outcome.result.clone(),
     };
@@ -110,6 +119,17 @@ fn line(agents: &AgentTree, agent: &AgentRun, name: &str, depth: usize, place: &
         }
     }
     with_end(line, figures, place.width)
+}
+
+/// What it does, in words; empty before it did anything.
+fn activity(agent: &AgentRun, cwd: &str) -> String {
+    match agent.thread.last_activity() {
+        Some(Entry::Thought(it)) => format!("thinking  {}", it.heading()).trim_end().to_owned(),
+        Some(Entry::Answer(_)) => "writing".to_owned(),
+        Some(Entry::Call(it)) if it.name.as_deref() == Some(COMPLETE_TASK) => "handing in its result".to_owned(),
+        Some(Entry::Call(it)) => call::label(it, cwd),
+        _ => String::new(),
+    }
 }
 
 /// Seconds, tokens and cost, as far as there is room for them.

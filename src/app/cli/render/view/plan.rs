@@ -1,13 +1,14 @@
 //! The agent's plan as a list: done, under way, to do.
 
-use serde_json::Value;
-
-use crate::app::cli::{
-    render::{
-        clip::clip,
-        text::{Color, Line, Style},
+use crate::{
+    app::cli::{
+        render::{
+            clip::clip,
+            text::{Color, Line, Style},
+        },
+        terminal_text::clean_line,
     },
-    terminal_text::clean_line,
+    wire::acp::client::{PlanList, PlanStep, StepStatus},
 };
 
 const MAX_ENTRIES: usize = 50;
@@ -16,7 +17,7 @@ const MAX_TEXT: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlanEntry {
     text: String,
-    status: String,
+    status: Option<StepStatus>,
 }
 
 #[derive(Debug, Default)]
@@ -26,12 +27,10 @@ pub struct PlanView {
 
 impl PlanView {
     /// Takes the whole plan anew; gives lines of the entries that are new or have another status.
-    pub fn update(&mut self, update: &Value) -> Vec<Line> {
-        let entries = update.get("entries").and_then(Value::as_array).into_iter().flatten();
-        let text =
-            |it: &Value, key: &str| clean_line(it.get(key).and_then(Value::as_str).unwrap_or_default(), MAX_TEXT);
-        let entry = |it: &Value| PlanEntry { text: text(it, "content"), status: text(it, "status") };
-        let old = std::mem::replace(&mut self.entries, entries.take(MAX_ENTRIES).map(entry).collect());
+    pub fn update(&mut self, plan: &PlanList) -> Vec<Line> {
+        let entry = |it: &PlanStep| PlanEntry { text: clean_line(&it.content, MAX_TEXT), status: it.status };
+        let entries = plan.entries.iter().take(MAX_ENTRIES).map(entry).collect();
+        let old = std::mem::replace(&mut self.entries, entries);
         self.entries.iter().filter(|it| !old.contains(it)).map(line).collect()
     }
 
@@ -44,9 +43,9 @@ impl PlanView {
         if self.entries.len() <= rows {
             return self.lines().iter().map(|it| clip(it, width)).collect();
         }
-        let done = self.entries.iter().filter(|it| it.status == "completed").count();
+        let done = self.entries.iter().filter(|it| it.status == Some(StepStatus::Completed)).count();
         let mut res = Line::new(&format!("plan {done}/{}", self.entries.len()), Style::DIM);
-        for it in self.entries.iter().filter(|it| it.status == "in_progress") {
+        for it in self.entries.iter().filter(|it| it.status == Some(StepStatus::InProgress)) {
             res.push("  ", Style::PLAIN);
             res.spans.extend(line(it).spans);
         }
@@ -55,13 +54,13 @@ impl PlanView {
 }
 
 fn line(entry: &PlanEntry) -> Line {
-    let (mark, style) = match entry.status.as_str() {
-        "completed" => ("☑ ", Style::DIM),
-        "in_progress" => ("▣ ", Style::BOLD),
-        "cancelled" => ("☒ ", Style::DIM),
-        _ => ("☐ ", Style::PLAIN),
+    let (mark, style) = match entry.status {
+        Some(StepStatus::Completed) => ("☑ ", Style::DIM),
+        Some(StepStatus::InProgress) => ("▣ ", Style::BOLD),
+        Some(StepStatus::Cancelled) => ("☒ ", Style::DIM),
+        Some(StepStatus::Pending) | None => ("☐ ", Style::PLAIN),
     };
-    let color = if entry.status == "completed" { Color::Green } else { Color::Default };
+    let color = if entry.status == Some(StepStatus::Completed) { Color::Green } else { Color::Default };
     let mut res = Line::new(mark, Style::color(color));
     res.push(&entry.text, style);
     res

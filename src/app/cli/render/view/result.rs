@@ -3,17 +3,22 @@
 use serde_json::Value;
 
 use super::{
-    call::{CallView, relative},
-    command_output, text_block,
+    call::{label, printed, relative, shown_part},
+    command_output,
 };
-use crate::app::cli::{
-    render::{
-        diff::diff,
-        text::{Color, Line, Style},
-        words::count,
-        wrap::wrap,
+use crate::{
+    app::cli::{
+        render::{
+            diff::diff,
+            text::{Color, Line, Style},
+            words::count,
+            wrap::wrap,
+        },
+        terminal_text::clean_line,
     },
-    terminal_text::clean_line,
+    base::tool::ToolKind,
+    client::call::Call,
+    wire::acp::client::CallDiff,
 };
 
 /// Lines of an edit that are shown at once.
@@ -39,11 +44,11 @@ pub struct CallResult {
     pub below: Vec<Line>,
 }
 
-pub fn of(call: &CallView, cwd: &str, width: usize) -> CallResult {
+pub fn of(call: &Call, cwd: &str, width: usize) -> CallResult {
     let mut res = CallResult { mark: Mark::Done, words: Vec::new(), below: Vec::new() };
     if call.is_failed() {
         res.fail(call, cwd, width);
-    } else if call.contents().iter().any(is_diff) {
+    } else if call.diffs().next().is_some() {
         res.show_diffs(call, cwd, width);
     } else if call.is_command() {
         res.show_command(call, width);
@@ -54,30 +59,29 @@ pub fn of(call: &CallView, cwd: &str, width: usize) -> CallResult {
 }
 
 impl CallResult {
-    fn fail(&mut self, call: &CallView, cwd: &str, width: usize) {
+    fn fail(&mut self, call: &Call, cwd: &str, width: usize) {
         self.mark = Mark::Failed;
-        let mut texts = call.contents().iter().filter_map(text_block).filter(|it| !it.trim().is_empty());
-        let reason = texts.next().unwrap_or("failed").replace(&format!("{cwd}/"), "");
+        let mut texts = call.texts().filter(|it| !it.trim().is_empty()).map(shown_part);
+        let reason = texts.next().unwrap_or("failed".into()).replace(&format!("{cwd}/"), "");
         let reason = clean_line(command_output::unfence(&reason), MAX_REASON);
-        if call.label(cwd).chars().count() + reason.chars().count() + 4 <= width {
+        if label(call, cwd).chars().count() + reason.chars().count() + 4 <= width {
             self.words.push((reason, Style::color(Color::Red)));
         } else {
             self.below.extend(indented(&reason, Style::color(Color::Red), width));
         }
         if let Some(output) = texts.next().filter(|_| call.is_command()) {
-            self.below.extend(command_output::whole(output, width, command_output::MAX_LINES));
+            self.below.extend(command_output::whole(&output, width, command_output::MAX_LINES));
         }
     }
 
-    fn show_diffs(&mut self, call: &CallView, cwd: &str, width: usize) {
-        let contents: Vec<&Value> = call.contents().iter().filter(|it| is_diff(it)).collect();
+    fn show_diffs(&mut self, call: &Call, cwd: &str, width: usize) {
+        let contents: Vec<&CallDiff> = call.diffs().collect();
         let (mut added, mut removed) = (0, 0);
         for it in &contents {
-            let text = |key: &str| it.get(key).and_then(Value::as_str);
-            let path = relative(text("path").unwrap_or_default(), cwd);
-            let view = diff(&path, text("oldText"), text("newText").unwrap_or_default(), Some(DIFF_LINES), width - 2);
+            let (path, new) = (relative(&it.path, cwd), it.new_text.as_deref().unwrap_or_default());
+            let view = diff(&path, it.old_text.as_deref(), new, Some(DIFF_LINES), width - 2);
             (added, removed) = (added + view.added, removed + view.removed);
-            if call.was_asked {
+            if call.was_shown() {
                 continue;
             }
             if contents.len() > 1 {
@@ -91,9 +95,9 @@ impl CallResult {
         }
     }
 
-    fn show_command(&mut self, call: &CallView, width: usize) {
-        let output = call.printed();
-        let output = if output.starts_with(NO_OUTPUT) { "" } else { output };
+    fn show_command(&mut self, call: &Call, width: usize) {
+        let output = printed(call);
+        let output = if output.starts_with(NO_OUTPUT) { "" } else { &*output };
         let code = call.output("exitCode").or_else(|| call.output("exit_code")).and_then(Value::as_i64);
         let signal = call.output("signal").and_then(Value::as_str);
         let ending = match (code, signal) {
@@ -129,7 +133,7 @@ pub fn changed_lines(added: u64, removed: u64) -> Option<(String, Style)> {
 }
 
 /// Of what looked for something.
-fn summary(call: &CallView) -> Option<String> {
+fn summary(call: &Call) -> Option<String> {
     let number = |key: &str| call.output(key).and_then(Value::as_u64);
     if let Some(matches) = number("matches") {
         let files = number("files").map(|it| format!(" in {}", count(it, "file", "files"))).unwrap_or_default();
@@ -141,10 +145,10 @@ fn summary(call: &CallView) -> Option<String> {
     if let (Some(first), Some(last), Some(total)) = (number("startLine"), number("endLine"), number("totalLines")) {
         return Some(format!("lines {first}–{last} of {total}"));
     }
-    let text = call.contents().iter().find_map(text_block)?;
-    match call.text("kind") {
-        "read" if !text.is_empty() => Some(count(text.lines().count() as u64, "line", "lines")),
-        _ => lines_in_words(text),
+    let text = shown_part(call.texts().next()?);
+    match call.kind {
+        Some(ToolKind::Read) if !text.is_empty() => Some(count(text.lines().count() as u64, "line", "lines")),
+        _ => lines_in_words(&text),
     }
 }
 
@@ -157,10 +161,6 @@ fn lines_in_words(text: &str) -> Option<String> {
         1 if short => Some(clean_line(text, MAX_WORDS)),
         n => Some(count(n, "line", "lines")),
     }
-}
-
-fn is_diff(content: &Value) -> bool {
-    content.get("type").and_then(Value::as_str) == Some("diff")
 }
 
 fn indented(text: &str, style: Style, width: usize) -> Vec<Line> {

@@ -1,6 +1,6 @@
 //! Questions on a terminal: keys in; scrollback, panel and answers out. The scenarios are in `scenarios`.
 
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
@@ -14,6 +14,8 @@ use crate::{
         terminal::TypedBytes,
     },
     base::elicitation::ElicitationRequest,
+    client::{Conversation, call::Call},
+    wire::acp::client::read_value,
     world::mcp::elicitation::parse,
 };
 
@@ -22,6 +24,10 @@ const LASTING: &[(&str, &str)] = &[
     ("allow_always_save", "Allow write_file of this file in future sessions, too"),
     ("allow_auto", "Allow this, and all that is confined (mode auto)"),
 ];
+
+fn permission(params: Value) -> QuestionSubject {
+    QuestionSubject::Permission(read_value(params).unwrap())
+}
 
 /// A terminal with single keys, and what is seen on it.
 struct Desk {
@@ -50,17 +56,15 @@ impl Desk {
             "session" => self.approve(&serde_json::from_str(rest).unwrap(), LASTING),
             "steer" => self.asker.listen(true),
             "ask" => {
-                let params: Value = serde_json::from_str(rest).unwrap();
-                let call = params["toolCall"].clone();
-                self.ask(QuestionSubject::Permission(params), &call);
+                self.ask(permission(serde_json::from_str(rest).unwrap()));
             }
             "form" => match parse(&serde_json::from_str(rest).unwrap()).unwrap() {
                 ElicitationRequest::Form(form) => {
-                    self.ask(QuestionSubject::Form { message: form.message.clone(), form }, &Value::Null);
+                    self.ask(QuestionSubject::Form { message: form.message.clone(), form });
                 }
                 ElicitationRequest::Page { message, url, id } => {
                     let renews = id == "renews";
-                    self.ask(QuestionSubject::Page { message, url, renews }, &Value::Null);
+                    self.ask(QuestionSubject::Page { message, url, renews });
                 }
             },
             "withdraw" => _ = self.asker.withdraw(rest),
@@ -82,11 +86,13 @@ impl Desk {
         }
     }
 
-    fn ask(&mut self, about: QuestionSubject, call: &Value) {
+    fn ask(&mut self, about: QuestionSubject) {
         let (answer, settled) = oneshot::channel();
         let request = (self.open.len() + 1).to_string();
         self.open.push((request.clone(), settled));
-        self.asker.ask(Question { request, session: None, agent: None, call: None, about, answer }, call);
+        let question = Question { request, session: None, agent: None, call: None, about, answer };
+        let call = question.note_in(&mut Conversation::default(), Duration::ZERO);
+        self.asker.ask(question, &call);
     }
 
     fn bytes(&self, text: &str) -> TypedBytes {
@@ -102,7 +108,7 @@ impl Desk {
         let lasting = lasting.iter().map(|(id, name)| json!({"optionId": id, "name": name, "kind": "allow_always"}));
         options.extend(lasting);
         options.push(json!({"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}));
-        self.ask(QuestionSubject::Permission(json!({"toolCall": call, "options": options})), call);
+        self.ask(permission(json!({"toolCall": call, "options": options})));
     }
 
     fn show(&mut self) -> String {
@@ -179,6 +185,10 @@ mod without_keys {
         ]})
     }
 
+    fn call(told: Value) -> Call {
+        Conversation::default().asked_call("", &read_value(told).unwrap())
+    }
+
     fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
         let (answer, settled) = oneshot::channel();
         (
@@ -187,7 +197,7 @@ mod without_keys {
                 session: None,
                 agent: None,
                 call: None,
-                about: QuestionSubject::Permission(params),
+                about: permission(params),
                 answer,
             },
             settled,
@@ -208,7 +218,7 @@ mod without_keys {
             (json!({}), Answer::Cancelled),
         ] {
             let (question, mut settled) = question("1", params);
-            asker.ask(question, &json!({}));
+            asker.ask(question, &call(json!({})));
             assert_eq!(settled.try_recv().unwrap(), expected);
         }
     }
@@ -222,11 +232,13 @@ mod without_keys {
         let (third, mut three) = question("3", options());
         let shown = asker.ask(
             first,
-            &json!({"title": "A", "content": [{"type": "content", "content": {"type": "text", "text": "danger"}}]}),
+            &call(
+                json!({"title": "A", "content": [{"type": "content", "content": {"type": "text", "text": "danger"}}]}),
+            ),
         );
         assert_eq!(shown, "? A\n  danger\n  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ");
-        assert_eq!(asker.ask(second, &json!({"title": "B"})), "");
-        assert_eq!(asker.ask(third, &json!({"title": "C"})), "");
+        assert_eq!(asker.ask(second, &call(json!({"title": "B"}))), "");
+        assert_eq!(asker.ask(third, &call(json!({"title": "C"}))), "");
         let menu = "  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ";
         let again = asker.answer(typed("9"));
         assert_eq!(again, format!("  That is none of the answers; ? explains them.\n{menu}"));
@@ -239,7 +251,7 @@ mod without_keys {
         assert_eq!(two.try_recv().unwrap(), Answer::Withdrawn);
         assert_eq!(asker.withdraw("4"), "");
         let (fourth, mut four) = question("4", options());
-        assert_eq!(asker.ask(fourth, &json!({})), "");
+        assert_eq!(asker.ask(fourth, &call(json!({}))), "");
         assert_eq!(four.try_recv().unwrap(), Answer::Withdrawn);
         assert_eq!(asker.answer(Typed::End), "");
         assert_eq!(three.try_recv().unwrap(), Answer::Cancelled);
@@ -251,7 +263,7 @@ mod without_keys {
         let (to, lines) = mpsc::channel(4);
         let mut asker = TerminalAsker::new(Keyboard::Lines(lines), "/w");
         to.try_send("y".into()).unwrap();
-        asker.ask(question("1", options()).0, &json!({}));
+        asker.ask(question("1", options()).0, &call(json!({})));
         assert!(matches!(&mut asker.typing, Keyboard::Lines(it) if it.is_empty()));
         assert_eq!(asker.take_steering(), [""; 0]);
     }
@@ -265,7 +277,7 @@ mod without_keys {
         // It was on its way when the question came up.
         to.try_send("y".into()).unwrap();
         let (question, mut settled) = question("1", options());
-        asker.ask(question, &json!({}));
+        asker.ask(question, &call(json!({})));
         assert_eq!(
             (asker.take_steering(), settled.try_recv().is_err()),
             (vec!["use tabs".to_owned(), "y".into()], true)

@@ -28,9 +28,12 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 
 use super::super::turn_output::{OutputPiece, ScreenStyle, TurnOutput};
-use crate::app::cli::{
-    args::OutputFormat,
-    render::{end_line::TurnEnd, text::Line},
+use crate::{
+    app::cli::{
+        args::OutputFormat,
+        render::{end_line::TurnEnd, text::Line},
+    },
+    wire::acp::client::{ClientEvent, read_value},
 };
 
 const BAR: &str = "\n=====\n";
@@ -134,7 +137,8 @@ impl Stage {
             }
             "piece" => {
                 let (id, data) = text.split_once(' ').unwrap();
-                let update = json!({"status": "in_progress", "_meta": {"terminal_output": {"data": data}}});
+                let update =
+                    json!({"status": "in_progress", "_meta": {"terminal_output": {"terminal_id": id, "data": data}}});
                 self.call("tool_call_update", &format!("{id} {update}"));
             }
             "count" => {
@@ -153,8 +157,8 @@ impl Stage {
                 self.output.set_asking(true, self.now);
                 self.output.write_stderr(text);
             }
-            "asked" => self.output.note_asked(rest),
-            "held" => self.output.hold_call(rest, self.now),
+            "asked" => self.output.talk_mut().note_shown(rest),
+            "held" => self.output.talk_mut().note_question(rest, self.now),
             "answered" => {
                 self.terminal.process(b"1\r\n");
                 self.output.set_asking(false, self.now);
@@ -187,7 +191,9 @@ impl Stage {
     }
 
     fn update(&mut self, update: &Value) {
-        self.output.update(&self.session, update, self.now);
+        let event = ClientEvent::read(update);
+        let change = self.output.talk_mut().update(&self.session, &event, self.now);
+        self.output.show(&self.session, &event, &change, self.now);
     }
 
     fn child(&mut self, rest: &str) {
@@ -226,8 +232,8 @@ impl Stage {
         self.output.end(self.now);
         self.output.print_end(TurnEnd {
             changes: text("changes"),
-            usage: facts.get("usage").cloned(),
-            cost: facts.get("cost").cloned(),
+            usage: facts.get("usage").cloned().and_then(read_value),
+            cost: facts.get("cost").cloned().and_then(read_value),
             is_free: facts.get("free").is_some(),
             took: Duration::from_secs(facts.get("took").and_then(Value::as_u64).unwrap_or_default()),
             resume: text("resume"),
