@@ -6,6 +6,7 @@ pub mod agents;
 pub mod call;
 pub mod entries;
 pub mod facts;
+pub mod peer;
 #[cfg(test)]
 mod tests;
 

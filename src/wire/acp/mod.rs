@@ -31,7 +31,6 @@ mod notices;
 pub mod offered_commands;
 pub mod options;
 pub mod own_methods;
-pub mod peer;
 pub mod permission;
 pub mod permission_forms;
 mod plans;

@@ -19,7 +19,8 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish, ModelRequest},
         peer_agent::PeerReport,
     },
-    wire::acp::peer::{self, AnswerForm, PeerCall, PeerRequest, PeerUpdates, Refusal, Terminals, last_results},
+    client::peer::{self, AnswerForm, PeerCall, PeerRequest, PeerUpdates, Refusal, Terminals, last_results},
+    wire::acp::client::{SessionEvent, read_value},
     world::models::{Generator, Sink},
 };
 use connection::Incoming;
@@ -165,7 +166,7 @@ impl Conversation {
     async fn take(&mut self, message: Incoming, sink: &mut dyn Sink) -> Option<Pause> {
         match message {
             Incoming::Notification { method, params } if method == "session/update" => {
-                let chunks = self.updates.take(&value(&params));
+                let chunks = self.updates.take(&SessionEvent::read(&params).event);
                 if !chunks.is_empty() {
                     sink.send(chunks).await;
                 }
@@ -197,7 +198,7 @@ impl Conversation {
             self.take(message, sink).await;
         }
         let chunks = match &result {
-            Ok(answer) => self.updates.end(answer),
+            Ok(answer) => self.updates.end(&read_value(answer.clone()).unwrap_or_default()),
             Err(_) => self.updates.end_calls("the agent failed"),
         };
         sink.send(chunks).await;

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     base::{fs::BoxFuture, path::AbsPath, peer_agent::ProgramAgent, sandbox::Confinement, text},
-    wire::acp::peer::{self, AUTH_REQUIRED, PeerFacts, Refusal},
+    client::peer::{self, AUTH_REQUIRED, PeerFacts, Refusal},
     world::{
         disk,
         process::{

@@ -12,7 +12,10 @@ pub use updates::PeerUpdates;
 
 use serde_json::{Value, json};
 
-use crate::base::{path::AbsPath, text};
+use crate::{
+    base::{path::AbsPath, text},
+    wire::acp::client::{OpenedAnswer, SessionOption, read_value},
+};
 
 /// The version of ACP that castor speaks.
 const VERSION: u64 = 1;
@@ -71,20 +74,22 @@ impl PeerFacts {
 /// # Errors
 /// There is none.
 pub fn session_id(answer: &Value) -> Result<String, String> {
-    let id = answer.get("sessionId").and_then(Value::as_str).filter(|it| !it.is_empty());
-    id.map(str::to_owned).ok_or_else(|| "its answer to session/new has no sessionId".to_owned())
+    let opened: OpenedAnswer = read_value(answer.clone()).unwrap_or_default();
+    let id = opened.session_id.filter(|it| !it.is_empty());
+    id.ok_or_else(|| "its answer to session/new has no sessionId".to_owned())
 }
 
 /// What is chosen in a new session, for people: mode and model.
 pub fn choices(answer: &Value) -> Vec<String> {
-    let said = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str);
+    let opened: OpenedAnswer = read_value(answer.clone()).unwrap_or_default();
     let option = |category: &str| {
-        let all = answer.get("configOptions").and_then(Value::as_array)?;
-        let it = all.iter().find(|it| it.get("category").and_then(Value::as_str) == Some(category))?;
-        it.get("currentValue").and_then(Value::as_str)
+        let its = |it: &&SessionOption| it.category.as_deref() == Some(category);
+        opened.config_options.iter().flatten().find(its)?.chosen()
     };
-    let model = said("/models/currentModelId").or_else(|| option("model")).map(|it| format!("model {it}"));
-    let mode = said("/modes/currentModeId").or_else(|| option("mode")).map(|it| format!("mode {it}"));
+    let model = opened.models.as_ref().and_then(|it| it.current_model_id.as_deref());
+    let mode = opened.modes.as_ref().and_then(|it| it.current_mode_id.as_deref());
+    let model = model.or_else(|| option("model")).map(|it| format!("model {it}"));
+    let mode = mode.or_else(|| option("mode")).map(|it| format!("mode {it}"));
     model.into_iter().chain(mode).map(|it| text::first_line(&it, 100)).collect()
 }
 

@@ -5,11 +5,15 @@ use serde_json::{Value, json};
 use super::{
     peer_call::{PeerCall, Refusal},
     terminal_line::quote,
-    updates::{PeerCallDetails, PeerUpdates},
+    updates::{PeerUpdates, report},
 };
-use crate::base::{
-    peer_agent::REQUEST_PERMISSION,
-    tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
+use crate::{
+    base::{
+        peer_agent::REQUEST_PERMISSION,
+        tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
+    },
+    client::call::Call,
+    wire::acp::client::{PermissionChoice, PermissionQuestion},
 };
 
 /// Places that one question may be about: each is decided by itself.
@@ -17,60 +21,54 @@ const MAX_PLACES: usize = 8;
 
 /// What may be answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PermissionOptions(Vec<(String, String)>);
+pub(super) struct PermissionOptions(Vec<PermissionChoice>);
 
 impl PermissionOptions {
-    fn read(params: &Value) -> Self {
-        let said = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
-        let options = params.get("options").and_then(Value::as_array).into_iter().flatten();
-        Self(options.filter_map(|it| Some((said(it, "kind")?, said(it, "optionId")?))).collect())
-    }
-
     /// A yes is to this one thing where the agent knows such an answer.
     pub fn answer(&self, is_allowed: bool) -> Value {
         let kinds = if is_allowed { ["allow_once", "allow_always"] } else { ["reject_once", "reject_always"] };
-        let chosen = kinds.iter().find_map(|kind| self.0.iter().find(|it| it.0 == *kind));
+        let chosen = kinds.iter().find_map(|kind| self.0.iter().find(|it| it.kind == *kind));
         match chosen {
-            Some((_, id)) => json!({ "outcome": { "outcome": "selected", "optionId": id } }),
+            Some(it) => json!({ "outcome": { "outcome": "selected", "optionId": it.option_id } }),
             None => json!({ "outcome": { "outcome": "cancelled" } }),
         }
     }
 }
 
 /// The calls that castor decides about in its place.
-pub(super) fn read(params: &Value, seen: &mut PeerUpdates) -> Result<(Vec<PeerCall>, PermissionOptions), Refusal> {
-    let call = params.get("toolCall").filter(|it| it.is_object()).ok_or_else(|| Refusal::invalid("toolCall"))?;
-    let id = call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
-    seen.take_call(call);
-    let unknown = PeerCallDetails::default();
-    let known = seen.calls.get(id).unwrap_or(&unknown);
-    let title = known.report.as_ref().map_or("something", |it| it.title.as_str());
-    let asked = permission_calls(known);
+pub(super) fn read(
+    asked: PermissionQuestion,
+    seen: &mut PeerUpdates,
+) -> Result<(Vec<PeerCall>, PermissionOptions), Refusal> {
+    let told = asked.tool_call.ok_or_else(|| Refusal::invalid("toolCall"))?;
+    let known = seen.take_call(&told);
+    let title = known.map_or_else(|| "something".to_owned(), |it| report(it).title);
+    let options = PermissionOptions(asked.options);
+    let asked = known.map(permission_calls).unwrap_or_default();
     let calls = match asked.is_empty() {
         true => vec![json!({ "title": title })],
         false => asked.into_iter().map(|(tool, args)| json!({ "title": title, "tool": tool, "args": args })).collect(),
     };
     let calls = calls.into_iter().map(|args| PeerCall { name: REQUEST_PERMISSION, args }).collect();
-    Ok((calls, PermissionOptions::read(params)))
+    Ok((calls, options))
 }
 
 /// Nothing: no tool of castor's does such a thing.
-fn permission_calls(known: &PeerCallDetails) -> Vec<(&'static str, Value)> {
-    let Some(report) = &known.report else { return Vec::new() };
-    let mut places: Vec<String> = report.locations.iter().map(ToString::to_string).collect();
-    let said = |key: &str| known.raw_input.get(key).and_then(Value::as_str);
-    let named = ["file_path", "path", "abs_path", "filePath"].into_iter().find_map(said).map(str::to_owned);
+fn permission_calls(known: &Call) -> Vec<(&'static str, Value)> {
+    let report = report(known);
+    let located: Vec<String> = report.locations.iter().map(ToString::to_string).collect();
+    let mut places = located.clone();
+    let said = |key: &&str| known.input(key);
+    let named = ["file_path", "path", "abs_path", "filePath"].iter().find_map(said).map(str::to_owned);
     places.extend(named.filter(|it| !places.contains(it)));
-    places.extend(
-        known.diffs.iter().map(|it| it.0.clone()).filter(|it| !report.locations.iter().any(|at| at.to_string() == *it)),
-    );
+    places.extend(known.diffs().map(|it| it.path.clone()).filter(|it| !located.contains(it)));
     places.dedup();
     // More than can be decided one by one is decided as a whole.
     if places.len() > MAX_PLACES {
         return Vec::new();
     }
     let shell = |line: String| (RUN_SHELL_COMMAND, json!({ "command": line }));
-    match (report.kind, command(&known.raw_input)) {
+    match (report.kind, known.raw_input.as_ref().and_then(command)) {
         (_, Some(line)) => vec![shell(line)],
         (ToolKind::Edit, None) => places.iter().map(|it| write(it, known)).collect(),
         (ToolKind::Delete, None) => places.iter().map(|it| shell(format!("rm {}", quote(it)))).collect(),
@@ -84,9 +82,9 @@ fn permission_calls(known: &PeerCallDetails) -> Vec<(&'static str, Value)> {
     }
 }
 
-fn write(place: &str, known: &PeerCallDetails) -> (&'static str, Value) {
-    let diff = known.diffs.iter().find(|it| it.0 == *place).map(|it| it.1.as_str());
-    (WRITE_FILE, json!({ "file_path": place, "content": diff.unwrap_or_default() }))
+fn write(place: &str, known: &Call) -> (&'static str, Value) {
+    let text = known.diffs().find(|it| it.path == place).and_then(|it| it.new_text.as_deref());
+    (WRITE_FILE, json!({ "file_path": place, "content": text.unwrap_or_default() }))
 }
 
 /// A line, or the words of one: `["bash", "-lc", "make"]`.

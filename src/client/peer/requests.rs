@@ -10,10 +10,13 @@ use super::{
     terminal_line::{EndedTerminal, command_args},
     updates::PeerUpdates,
 };
-use crate::base::{
-    content::{Part, joined_text},
-    history::TurnPart,
-    tool::{CallResult, READ_FILE, RUN_SHELL_COMMAND, WRITE_FILE},
+use crate::{
+    base::{
+        content::{Part, joined_text},
+        history::TurnPart,
+        tool::{CallResult, READ_FILE, RUN_SHELL_COMMAND, WRITE_FILE},
+    },
+    wire::acp::client::read_value,
 };
 
 /// Terminals that are kept.
@@ -66,7 +69,7 @@ impl PeerRequest {
                     params.get("outputByteLimit").and_then(Value::as_u64).and_then(|it| usize::try_from(it).ok());
                 waits(RUN_SHELL_COMMAND, args, AnswerForm::Terminal { limit })
             }),
-            "session/request_permission" => permission::read(params, seen)
+            "session/request_permission" => permission::read(read_value(params.clone()).unwrap_or_default(), seen)
                 .map(|(calls, options)| Self::Waits { calls, form: AnswerForm::Permission(Options(options)) }),
             _ => terminals.answer(method, params).map(|it| Self::Answered(Ok(it))),
         };

@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{PeerFacts, PeerRequest, PeerUpdates, Refusal, Terminals};
-use crate::base::{
-    content::Part,
-    ids::CallId,
-    model::Chunk,
-    money::Money,
-    peer_agent::{PeerReport, ReportedState},
-    tool::CallResult,
+use crate::{
+    base::{
+        content::Part,
+        ids::CallId,
+        model::Chunk,
+        money::Money,
+        peer_agent::{PeerReport, ReportedState},
+        tool::CallResult,
+    },
+    wire::acp::client::{ClientEvent, PromptAnswer},
 };
 
 #[test]
@@ -141,7 +144,7 @@ fn results_are_answers() {
 #[test]
 fn updates_are_chunks() {
     let mut seen = PeerUpdates::default();
-    let mut take = |update: Value| seen.take(&json!({ "update": update })).into_iter().next();
+    let mut take = |update: Value| seen.take(&ClientEvent::read(&update)).into_iter().next();
     let text = take(json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } }));
     assert_eq!(text, Some(Chunk::Text { text: "a".to_owned(), signature: None }));
     take(json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Look", "kind": "read" }));
@@ -155,7 +158,7 @@ fn updates_are_chunks() {
         other => panic!("{other:?}"),
     };
     assert_eq!([spent(0.5), spent(0.75), spent(0.1)], [0.5, 0.25, 0.0].map(|it| (Money::dollars(it), Some(9))));
-    let ended = seen.end(&json!({ "stopReason": "end_turn" }));
+    let ended = seen.end(&PromptAnswer::default());
     assert!(matches!(&ended[0], Chunk::Report(PeerReport::Call(it)) if it.state == ReportedState::Failed), "{ended:?}");
     assert_eq!(ended.len(), 2, "it said a text: {ended:?}");
 }
