@@ -71,7 +71,7 @@ pub enum ModelsVerb {
 #[derive(Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelsOutput<'a> {
-    known: KnownModels,
+    known: ModelTableFacts,
     providers: Vec<ProviderOutput<'a>>,
     /// Parameters that models refused lately: castor leaves them out.
     refused: Vec<RefusedOutput<'a>>,
@@ -80,7 +80,7 @@ pub struct ModelsOutput<'a> {
 /// Age and source of what castor knows of models by itself.
 #[derive(Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct KnownModels {
+struct ModelTableFacts {
     /// The day on which its rows were read.
     date: String,
     /// The user's file; absent: castor's own.
@@ -159,7 +159,7 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStrea
             return Ok(EXIT_FAILED);
         }
     };
-    let kept = home.as_ref().and_then(|it| Some((Catalog::read(it), Catalog::kept_ms(it)?)));
+    let kept = home.as_ref().and_then(|it| Some((Catalog::read(it), Catalog::saved_at_ms(it)?)));
     save_listing(env, &found, streams);
     let refused = home.as_ref().map(|it| RefusedParameters::read(it, unix_ms())).unwrap_or_default();
     let known = ModelKnowledge { models: &ground.models, prices: &settings.models.prices, home };
@@ -232,9 +232,9 @@ impl ModelKnowledge<'_> {
         self.models.row(model).is_some_and(|it| !it.source.confirmed)
     }
 
-    fn output(&self) -> KnownModels {
+    fn output(&self) -> ModelTableFacts {
         let unconfirmed = self.models.rows.iter().filter(|it| !it.source.confirmed);
-        KnownModels {
+        ModelTableFacts {
             date: self.models.date().to_string(),
             file: self.file().map(|it| it.to_string()),
             rows: self.models.rows.len(),
@@ -248,7 +248,7 @@ impl ModelKnowledge<'_> {
     }
 
     fn in_words(&self) -> String {
-        let KnownModels { date, file, rows, unconfirmed } = self.output();
+        let ModelTableFacts { date, file, rows, unconfirmed } = self.output();
         let from = file.unwrap_or_else(|| "brought along".to_owned());
         let names = match &unconfirmed[..] {
             [] => String::new(),

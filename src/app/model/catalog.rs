@@ -63,8 +63,8 @@ impl Catalog {
         !self.of(provider).is_empty()
     }
 
-    /// When a list was kept last, in milliseconds of Unix time.
-    pub fn kept_ms(home: &AbsPath) -> Option<u64> {
+    /// When a list was saved last, in milliseconds of Unix time.
+    pub fn saved_at_ms(home: &AbsPath) -> Option<u64> {
         disk::metadata(&file(home)).ok().map(|it| it.modified_ms)
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{
     editors,
     probe::ProbeStep,
-    report::{FolderReport, KeysReport, KnownModel, LastFailure, Report, ServerReport, SettingsReport},
+    report::{FolderReport, KeysReport, LastFailure, ModelTableReport, Report, ServerReport, SettingsReport},
 };
 use crate::base::path::AbsPath;
 
@@ -79,7 +79,7 @@ struct ModelOutput<'a> {
     /// The one of the settings.
     name: Option<&'a str>,
     reach: ReachOutput<'a>,
-    known: &'a KnownModel,
+    known: &'a ModelTableReport,
 }
 
 /// Both are null where the provider was not asked.

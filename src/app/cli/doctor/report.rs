@@ -119,20 +119,20 @@ pub(super) struct Model {
     missing: Option<String>,
     pub reach: ProbeResult,
     /// The day of what castor knows of models, and what is to be said of this one.
-    pub known: KnownModel,
+    pub known: ModelTableReport,
 }
 
 /// castor's own knowledge of a model.
 #[derive(Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct KnownModel {
+pub(super) struct ModelTableReport {
     /// The day on which the table of models was read.
     pub date: String,
     /// Whether, and when, the model is switched off.
     pub notices: Vec<String>,
 }
 
-impl KnownModel {
+impl ModelTableReport {
     fn of(ground: &FolderConfig) -> Self {
         let settings = settings_of(&Options::default(), ground);
         let aliases = &settings.models.aliases;
@@ -221,7 +221,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
             without_effect: groups(&found.idle, &ground.folder),
         },
         keys,
-        model: Model { name: merged.model_name.clone(), missing, reach, known: KnownModel::of(&ground) },
+        model: Model { name: merged.model_name.clone(), missing, reach, known: ModelTableReport::of(&ground) },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(server).collect(),
         sandbox: Sandbox::of_system(confinement::sandbox_state(&ground, &merged), cwd, program),

@@ -347,13 +347,13 @@ fn losses(checkpoints: &Checkpoints, order: &RestoreOrder, buffers: &Buffers) ->
 }
 
 /// A diff as people read it; its beginning, where it is long.
-pub struct ShownDiff {
+pub struct DiffText {
     pub text: String,
     /// How many of the files are in it to their end, from the first on.
     pub n_whole: usize,
 }
 
-pub fn unified_diff(diffs: &[FileDiff], cwd: &Path, unseen: &[Unseen]) -> ShownDiff {
+pub fn unified_diff(diffs: &[FileDiff], cwd: &Path, unseen: &[Unseen]) -> DiffText {
     let mut res = String::new();
     for (n_whole, it) in diffs.iter().enumerate() {
         let path = it.path.strip_prefix(cwd).unwrap_or(&it.path).display().to_string();
@@ -377,10 +377,10 @@ pub fn unified_diff(diffs: &[FileDiff], cwd: &Path, unseen: &[Unseen]) -> ShownD
         }
         if res.len() > MAX_DIFF {
             let cut = text::head(&res, MAX_DIFF).to_owned();
-            return ShownDiff { text: format!("{cut}\n[and more]"), n_whole };
+            return DiffText { text: format!("{cut}\n[and more]"), n_whole };
         }
     }
-    ShownDiff { text: res.trim_end().to_owned(), n_whole: diffs.len() }
+    DiffText { text: res.trim_end().to_owned(), n_whole: diffs.len() }
 }
 
 impl EffectTask {
