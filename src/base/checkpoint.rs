@@ -59,7 +59,7 @@ pub struct Changes {
     pub removed: u64,
     /// What was changed and is not held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(serialize_with = "path_text::serialize_all", deserialize_with = "path_text::deserialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize", deserialize_with = "path_text::all::deserialize")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -180,7 +180,7 @@ pub struct Conflict {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Restored")]
 pub struct RestoreResult {
-    #[serde(serialize_with = "path_text::serialize_all", deserialize_with = "path_text::deserialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize", deserialize_with = "path_text::all::deserialize")]
     pub restored: Vec<PathBuf>,
     /// Those of `restored` that are gone again. The log does without.
     #[serde(skip)]
@@ -189,7 +189,7 @@ pub struct RestoreResult {
     pub conflicts: Vec<Conflict>,
     /// What the calls changed or removed, and nobody holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(serialize_with = "path_text::serialize_all", deserialize_with = "path_text::deserialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize", deserialize_with = "path_text::all::deserialize")]
     pub not_kept: Vec<PathBuf>,
 }
 

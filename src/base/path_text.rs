@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The path as text.
 #[cfg(unix)]
@@ -102,14 +102,6 @@ pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&to_text(path))
 }
 
-/// As [`serialize`], for several.
-///
-/// # Errors
-/// Those of `to`.
-pub fn serialize_all<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(paths.iter().map(|it| to_text(it)))
-}
-
 /// What [`serialize`] wrote.
 ///
 /// # Errors
@@ -118,13 +110,39 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Err
     Ok(from_text(&String::deserialize(from)?).into_owned())
 }
 
-/// What [`serialize_all`] wrote.
-///
-/// # Errors
-/// Those of `from`.
-pub fn deserialize_all<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
-    let texts = Vec::<String>::deserialize(from)?;
-    Ok(texts.iter().map(|it| from_text(it).into_owned()).collect())
+/// A field with several paths.
+pub mod all {
+    use super::{Deserialize, Deserializer, PathBuf, Serializer, from_text, to_text};
+
+    /// # Errors
+    /// Those of `to`.
+    pub fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(|it| to_text(it)))
+    }
+
+    /// # Errors
+    /// Those of `from`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        Ok(texts.iter().map(|it| from_text(it).into_owned()).collect())
+    }
+}
+
+/// A field with a path or none.
+pub mod maybe {
+    use super::{Deserialize, Deserializer, PathBuf, Serialize, Serializer, from_text, to_text};
+
+    /// # Errors
+    /// Those of `to`.
+    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        path.as_deref().map(to_text).serialize(to)
+    }
+
+    /// # Errors
+    /// Those of `from`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(|it| from_text(&it).into_owned()))
+    }
 }
 
 #[cfg(test)]

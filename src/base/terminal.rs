@@ -100,6 +100,8 @@ pub struct ObeyedFindings {
     pub quarantined: Vec<AbsPath>,
     /// Heads of repositories that were gone, or none any more: they are what they were.
     pub restored: Vec<AbsPath>,
+    /// Files of git's unfinished work that named programs: those are out of them.
+    pub disarmed: Vec<AbsPath>,
     /// Repositories that are new in git's index, without an entry in `.gitmodules`.
     pub staged: Vec<AbsPath>,
     /// Processes that outlived the command were ended: their right to write was for its call alone.
@@ -120,6 +122,14 @@ impl ObeyedFindings {
         }
         if !self.restored.is_empty() {
             res.push(format!("The sandbox restored what git needs to know its repository: {}.", named(&self.restored)));
+        }
+        if !self.disarmed.is_empty() {
+            res.push(format!(
+                "While {whose} ran, programs were written into git's unfinished work, which git would start when somebody \
+                 continues it: {}. castor took them out. The file as it was lies beside it, with `.castor-aside` in its name. \
+                 Run the commands of its `exec` lines yourself.",
+                named(&self.disarmed)
+            ));
         }
         if !self.staged.is_empty() {
             res.push(format!(

@@ -78,7 +78,7 @@ pub struct Checkpoint {
     /// The first of them, sorted by path; none where nobody saw the call's end.
     pub files: Vec<ListedFile>,
     /// What was changed and is not held.
-    #[serde(serialize_with = "path_text::serialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -127,13 +127,13 @@ struct Params {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    #[serde(serialize_with = "path_text::serialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize")]
     pub restored: Vec<PathBuf>,
     /// Those of `restored` that are no files any more.
-    #[serde(serialize_with = "path_text::serialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize")]
     pub removed: Vec<PathBuf>,
     pub conflicts: Vec<Conflict>,
-    #[serde(serialize_with = "path_text::serialize_all")]
+    #[serde(serialize_with = "path_text::all::serialize")]
     pub not_kept: Vec<PathBuf>,
     /// Of the restore: `redo` takes it back.
     pub checkpoint_id: Option<CheckpointId>,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::{reach::ProgramLine, sandbox::writers};
+use super::{reach::ProgramLine, sandbox::running};
 use crate::{
     base::{path::AbsPath, sandbox::Confinement},
     world::provenance::Provenance,
@@ -35,7 +35,7 @@ impl OutsideGate {
     /// Why it may not start outside now, or be called there; `None`: it may.
     pub async fn refusal(&self) -> Option<String> {
         let end = Instant::now() + PATIENCE;
-        while writers::write_in(&self.roots) {
+        while running::write_in(&self.roots) {
             if Instant::now() >= end {
                 return Some(BUSY.to_owned());
             }
@@ -45,7 +45,7 @@ impl OutsideGate {
         let looked = tokio::task::spawn_blocking(move || gate.first_unseen()).await;
         let unseen = looked.unwrap_or_else(|it| Some(it.to_string()));
         // Who began to write meanwhile may have written what was looked at.
-        unseen.or_else(|| writers::write_in(&self.roots).then(|| BUSY.to_owned()))
+        unseen.or_else(|| running::write_in(&self.roots).then(|| BUSY.to_owned()))
     }
 
     fn first_unseen(&self) -> Option<String> {

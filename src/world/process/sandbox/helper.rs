@@ -31,10 +31,13 @@ use serde::{Deserialize, Serialize};
 
 use init::InitMode;
 
-use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
-use crate::world::{
-    door::inside,
-    process::record::{self, Installer},
+use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan};
+use crate::{
+    base::path_text,
+    world::{
+        door::inside,
+        process::record::{self, Installer},
+    },
 };
 
 /// What a trial exits with where the system is short of processes or memory.
@@ -75,7 +78,7 @@ pub(super) enum Namespaces {
     None,
     Helper,
     /// The system lets this program, and not castor.
-    Bubblewrap(#[serde(with = "path_json::one")] PathBuf),
+    Bubblewrap(#[serde(with = "path_text")] PathBuf),
 }
 
 /// bubblewrap reads the list of all mounts for each: with a few hundred of them, seconds.

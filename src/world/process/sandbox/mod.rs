@@ -14,7 +14,6 @@ pub(super) mod helper;
 mod nested_config;
 mod new_repositories;
 mod online;
-mod path_json;
 mod placeholder_files;
 pub(super) mod placeholder_records;
 mod placeholders;
@@ -22,14 +21,15 @@ mod plain_repository;
 mod quarantine;
 mod reachable;
 pub mod repository;
+pub(super) mod running;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 mod sockets;
 mod submodules;
+mod unfinished_work;
 mod views;
 #[cfg(target_os = "linux")]
 mod watch;
-pub(super) mod writers;
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +44,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{Spawn, Stdin, record::SandboxRecord};
-use crate::base::{path::AbsPath, sandbox::Confinement};
+use crate::base::{path::AbsPath, path_text, sandbox::Confinement};
 #[cfg(target_os = "linux")]
 use crate::world::door::Door;
 
@@ -70,28 +70,28 @@ pub const HELPER_FAILED: i32 = 125;
 /// What the helper does, in paths that were there when it was made.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct SandboxPlan {
-    #[serde(with = "path_json::one")]
+    #[serde(with = "path_text")]
     cwd: PathBuf,
     /// May be written, with all that is below.
-    #[serde(with = "path_json::many")]
+    #[serde(with = "path_text::all")]
     writable: Vec<PathBuf>,
-    #[serde(with = "path_json::one")]
+    #[serde(with = "path_text")]
     tmp: PathBuf,
     /// Below what is writable, and not.
-    #[serde(with = "path_json::many")]
+    #[serde(with = "path_text::all")]
     protected: Vec<PathBuf>,
     /// Links to some of these: what they lead to is protected, and they must not be replaced. A mount cannot
     /// hold them: new entries beside them are refused.
-    #[serde(with = "path_json::many")]
+    #[serde(with = "path_text::all")]
     links: Vec<PathBuf>,
     /// The same, deeper than the top of a root; only mounts hold it.
-    #[serde(with = "path_json::many")]
+    #[serde(with = "path_text::all")]
     deep: Vec<PathBuf>,
     /// Written, though it lies in what is protected; only mounts do that.
-    #[serde(with = "path_json::many")]
+    #[serde(with = "path_text::all")]
     inner: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.
-    #[serde(with = "path_json::many")]
+    #[serde(with = "path_text::all")]
     fixed: Vec<PathBuf>,
     /// Not needed when the rest is known.
     #[serde(skip)]
@@ -251,14 +251,14 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     };
     let by = helper::namespaces();
     let below = by.max_below();
-    // Of a server or a program in front nobody asks afterwards.
-    let is_recorded = below.is_some() && !around.in_front && !it.grant.is_mcp_server;
+    // Of a program in front nobody asks afterwards.
+    let is_recorded = below.is_some() && !around.in_front;
     let (record, taker) = is_recorded.then(|| SandboxRecord::new().ok()).flatten().unzip();
     // Both ways: the plan goes in, and the door's sockets come out.
     let (life, writer) = UnixStream::pair()?;
     let (life, mut writer) = (OwnedFd::from(life), io::PipeWriter::from(OwnedFd::from(writer)));
     let door = has_door(it).then(|| Door::new(&it.grant.reach));
-    let (online, writing) = (online::Online::of(it), writers::Writing::of(it));
+    let running = running::RunningProcess::of(it);
     let start = Start {
         life: life.as_raw_fd(),
         record: taker.as_ref().map(AsRawFd::as_raw_fd),
@@ -271,8 +271,7 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     let rest = move || {
         let (mut plan, mut standing) = guarded_paths::plan(it, around, below)?;
         plan.network.door = door.as_ref().map(Door::addresses).unwrap_or_default();
-        (standing.online, standing.writing) = (online, Some(writing));
-        standing.record = record.map(Arc::new);
+        (standing.running, standing.record) = (Some(running), record.map(Arc::new));
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),

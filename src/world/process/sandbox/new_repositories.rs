@@ -12,6 +12,7 @@ use super::{
     gitlinks, nested_config,
     plain_repository::{Plainness, obeyed_hash, places_within},
     repository::is_repository,
+    unfinished_work::{StartedProgram, find_programs},
 };
 
 /// Repositories before a command.
@@ -21,6 +22,9 @@ pub(super) struct KnownRepositories {
     places: BTreeMap<PathBuf, Option<String>>,
     /// Staged in the index, and named nowhere.
     gitlinks: BTreeSet<PathBuf>,
+    /// What unfinished work in them would start.
+    #[serde(default)]
+    programs: BTreeSet<StartedProgram>,
     /// Gitlinks that are new, and whether they were told.
     #[serde(skip)]
     new_gitlinks: Mutex<BTreeMap<PathBuf, bool>>,
@@ -30,8 +34,10 @@ impl KnownRepositories {
     /// What is there, as the last look at the roots found it. What changes in it counts as the user's, until it is said
     /// what is guarded.
     pub fn known(roots: &[PathBuf]) -> Self {
+        let places: BTreeSet<PathBuf> = roots.iter().flat_map(|it| places(it)).collect();
         Self {
-            places: roots.iter().flat_map(|it| places(it)).map(|it| (it, None)).collect(),
+            programs: places.iter().flat_map(|it| find_programs(it)).collect(),
+            places: places.into_iter().map(|it| (it, None)).collect(),
             gitlinks: roots.iter().flat_map(|it| gitlinks::unnamed(it)).collect(),
             new_gitlinks: Mutex::default(),
         }
@@ -45,17 +51,24 @@ impl KnownRepositories {
         }
         let within = |git: &PathBuf| places_within(git).chain([git.clone()]).map(|it| (it, None)).collect::<Vec<_>>();
         guarded.iter().flat_map(within).for_each(|it| _ = self.places.entry(it.0).or_insert(it.1));
+        self.programs = self.places.keys().flat_map(|it| find_programs(it)).collect();
         self
     }
 
-    /// Those that are not plain, and are new or changed, with the folders they were found in.
-    pub fn find_new(&self, roots: &[PathBuf], running: bool) -> Vec<(PathBuf, PathBuf)> {
+    /// All that there are now, with the folders they were found in.
+    pub fn find_all(&self, roots: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
         look(roots);
         let below = roots.iter().flat_map(|root| places(root).into_iter().map(move |it| (root.clone(), it)));
         // Those that lie outside of the roots.
         let guarded = self.places.keys().filter(|git| !roots.iter().any(|root| git.starts_with(root)));
-        let outside = guarded.flat_map(|git| places_within(git).map(move |it| (git.clone(), it)));
-        below.chain(outside).filter(|it| self.is_new(roots, &it.1, running)).collect()
+        let within = |git: &PathBuf| places_within(git).chain([git.clone()]).collect::<Vec<_>>();
+        let outside = guarded.flat_map(|git| within(git).into_iter().map(move |it| (git.clone(), it)));
+        below.chain(outside).collect()
+    }
+
+    /// Files of unfinished work in a repository that would start what they did not before.
+    pub fn find_new_programs(&self, place: &Path) -> BTreeSet<PathBuf> {
+        find_programs(place).into_iter().filter(|it| !self.programs.contains(it)).map(|it| it.0).collect()
     }
 
     /// Whether a repository is not plain, and is new or changed.
@@ -97,13 +110,20 @@ fn places(root: &Path) -> BTreeSet<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+    };
 
     use super::{KnownRepositories, look};
 
     fn write(path: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    fn find_new(known: &KnownRepositories, roots: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
+        known.find_all(roots).into_iter().filter(|it| known.is_new(roots, &it.1, false)).collect()
     }
 
     /// What is guarded may be changed by the user alone.
@@ -117,20 +137,20 @@ mod tests {
         let roots = [root.clone()];
         look(&roots);
         let known = KnownRepositories::known(&roots).with_guarded(&old[..1]);
-        assert!(known.find_new(&roots, false).is_empty());
+        assert!(find_new(&known, &roots).is_empty());
         let new = ["1/2/3/4/5/6/7/8/9/.git", ".x/y/.git", "node_modules/p/q/.git", "bare.git"].map(|it| root.join(it));
         new.iter().for_each(|it| write(&it.join("config"), evil));
         ["HEAD", "objects/x", "refs/x"].iter().for_each(|it| write(&new[3].join(it), "ref: refs/heads/main"));
         write(&root.join("plain/.git/config"), "[core]\n\tbare = false\n");
         write(&old[0].join("config"), "[core]\n\tpager = x\n");
         write(&old[1].join("hooks/pre-commit"), "x");
-        let mut found: Vec<_> = known.find_new(&roots, false).into_iter().map(|it| it.1).collect();
+        let mut found: Vec<_> = find_new(&known, &roots).into_iter().map(|it| it.1).collect();
         found.sort();
         let mut want = [&new[..], &old[1..2]].concat();
         want.sort();
         assert_eq!(found, want);
         // One that is there when nobody knows what is guarded is the user's.
-        assert!(KnownRepositories::known(&roots).find_new(&roots, false).is_empty());
+        assert!(find_new(&KnownRepositories::known(&roots), &roots).is_empty());
     }
 
     /// Entries for worktrees in a repository that lies elsewhere count as those in a root.
@@ -145,6 +165,6 @@ mod tests {
         let known = KnownRepositories::known(&roots).with_guarded(&[at("repo/.git")]);
         write(&at("repo/.git/worktrees/old/gitdir"), "y");
         write(&at("repo/.git/worktrees/new/gitdir"), "x");
-        assert_eq!(known.find_new(&roots, false), [(at("repo/.git"), at("repo/.git/worktrees/new"))]);
+        assert_eq!(find_new(&known, &roots), [(at("repo/.git"), at("repo/.git/worktrees/new"))]);
     }
 }

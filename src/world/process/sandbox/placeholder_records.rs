@@ -14,13 +14,10 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
-    path_json,
-    placeholder_files::{
-        is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark,
-    },
+use super::placeholder_files::{
+    is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark,
 };
-use crate::base::sandbox::Placeholder;
+use crate::base::{path_text, sandbox::Placeholder};
 
 /// Kinds of records, by the ends of their names: what stands, and what was there before a command.
 const STANDING: &str = "jsonl";
@@ -33,7 +30,7 @@ const TRIES: usize = 20;
 /// A place where something stands, or stood.
 #[derive(Serialize, Deserialize)]
 struct RecordLine {
-    #[serde(with = "path_json::one")]
+    #[serde(with = "path_text")]
     path: PathBuf,
     /// What is in it; `None`: a folder.
     text: Option<String>,

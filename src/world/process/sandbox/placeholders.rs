@@ -18,15 +18,14 @@ use nix::poll::{PollFd, PollFlags, poll};
 
 use super::{
     Quarantine,
-    online::Online,
     placeholder_files::{
         create, current_place, is_ours, is_placeholder, lock_placeholders, number_of, open_folder, open_quietly,
         remove, unmark,
     },
     placeholder_records as records,
     quarantine::GitHead,
+    running::RunningProcess,
     views,
-    writers::Writing,
 };
 use crate::{
     base::sandbox::Placeholder,
@@ -49,8 +48,7 @@ pub struct Placeholders {
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
-    pub(super) online: Option<Online>,
-    pub(super) writing: Option<Writing>,
+    pub(super) running: Option<Arc<RunningProcess>>,
     pub(super) record: Option<Arc<SandboxRecord>>,
     /// The way out, as long as anybody is there to take it.
     pub(super) door: Option<OpenDoor>,

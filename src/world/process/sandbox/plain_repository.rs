@@ -204,7 +204,6 @@ impl Plainness<'_> {
                 "alternates" => self.has_plain_alternates(&path),
                 _ => it != "http-alternates",
             }),
-            "rebase-merge" | "rebase-apply" | "sequencer" => !runs_commands(&path),
             "commondir" => text_of(&path).is_ok_and(|it| is_own_commondir(&it)),
             "modules" => self.has_plain_modules(&path, 0),
             "worktrees" => within(name, &|it| self.is_plain_worktree(&path.join(it), None)),
@@ -236,13 +235,6 @@ impl Plainness<'_> {
         let level = depth + folder.iter().filter(|it| *it == "modules").count();
         level < MODULE_DEPTH && entries(folder).is_some_and(|it| it.into_iter().all(is_plain))
     }
-}
-
-/// Whether work that stopped half way would go on with commands: `exec` lines of a rebase.
-fn runs_commands(state: &Path) -> bool {
-    let mut todo = ["git-rebase-todo", "git-rebase-todo.backup", "todo"].iter().map(|it| text_of(&state.join(it)));
-    let is_command = |line: &str| matches!(line.split_whitespace().next(), Some("x" | "exec"));
-    todo.any(|it| it.map_or(true, |it| it.lines().any(is_command)))
 }
 
 fn is_empty(file: &Path) -> bool {

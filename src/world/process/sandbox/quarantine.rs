@@ -33,6 +33,7 @@ use super::{
     placeholder_records::{self, QuarantineRecord},
     plain_repository,
     repository::is_repository,
+    unfinished_work,
 };
 use crate::base::{
     path::AbsPath,
@@ -71,14 +72,24 @@ pub struct Quarantine {
     /// From now on the origin of new files is unknown.
     #[serde(skip)]
     settled: AtomicBool,
-    /// Quarantined files and restored heads that are not reported yet.
+    /// What is not reported yet.
     #[serde(skip)]
-    mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
+    mended: Mutex<Mended>,
     #[serde(skip)]
     gone: CancellationToken,
     /// As long as it is written down.
     #[serde(skip)]
     noted: Mutex<Option<QuarantineRecord>>,
+}
+
+/// What was mended.
+#[derive(Debug, Default)]
+struct Mended {
+    aside: Vec<PathBuf>,
+    /// Heads.
+    restored: Vec<PathBuf>,
+    /// Files of git's unfinished work.
+    disarmed: Vec<PathBuf>,
 }
 
 impl Quarantine {
@@ -156,20 +167,29 @@ impl Quarantine {
 
     fn repair(&self) {
         let restored: Vec<PathBuf> = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
-        let aside = if self.settled.load(Ordering::Relaxed) { self.new_heads() } else { self.put_aside() };
+        let new = match self.settled.load(Ordering::Relaxed) {
+            true => Mended { aside: self.new_heads(), ..Mended::default() },
+            false => self.put_aside(),
+        };
         let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        mended.0.extend(aside);
-        mended.1.extend(restored);
+        mended.aside.extend(new.aside);
+        mended.restored.extend(restored);
+        mended.disarmed.extend(new.disarmed);
     }
 
     fn take_findings(&self) -> ObeyedFindings {
-        let (aside, restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
-        let staged = paths(self.repositories.take_gitlinks(&self.root_folders()));
-        ObeyedFindings { quarantined: paths(aside), restored: paths(restored), staged, ..ObeyedFindings::default() }
+        let found = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
+        ObeyedFindings {
+            quarantined: paths(found.aside),
+            restored: paths(found.restored),
+            disarmed: paths(found.disarmed),
+            staged: paths(self.repositories.take_gitlinks(&self.root_folders())),
+            ended_leftovers: false,
+        }
     }
 
-    /// Renames what is new; its old names.
-    fn put_aside(&self) -> Vec<PathBuf> {
+    /// Renames what is new.
+    fn put_aside(&self) -> Mended {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
             let new = guarded_names(root, nested_names(root));
@@ -186,9 +206,15 @@ impl Quarantine {
                 res.push(path.clone());
             }
         }
-        let new = self.repositories.find_new(&self.root_folders(), false);
-        res.extend(new.iter().filter_map(|(root, place)| self.disarm(root, place)));
-        res
+        let (roots, mut disarmed) = (self.root_folders(), Vec::new());
+        for (root, place) in self.repositories.find_all(&roots) {
+            if self.repositories.is_new(&roots, &place, false) {
+                res.extend(self.disarm(&root, &place));
+            }
+            disarmed
+                .extend(self.repositories.find_new_programs(&place).into_iter().filter(|it| disarm_work(&root, it)));
+        }
+        Mended { aside: res, disarmed, ..Mended::default() }
     }
 
     /// Watched until it is over, where it has roots.
@@ -273,9 +299,11 @@ impl WatchedCommand for Quarantine {
     }
 
     fn put_all_aside(&self) {
-        let new = self.repositories.find_new(&self.root_folders(), true);
-        let aside = new.iter().filter_map(|(root, place)| self.disarm(root, place));
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner).0.extend(aside);
+        let roots = self.root_folders();
+        let all = self.repositories.find_all(&roots);
+        let new = all.iter().filter(|it| self.repositories.is_new(&roots, &it.1, true));
+        let aside = new.filter_map(|(root, place)| self.disarm(root, place));
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).aside.extend(aside);
     }
 
     fn put_aside(&self, places: &BTreeSet<PathBuf>) {
@@ -285,15 +313,18 @@ impl WatchedCommand for Quarantine {
             self.repositories.is_new(&roots, place, true).then(|| self.disarm(root, place))?
         };
         // Held from the rename on: whoever reports at the command's end waits for what is to be told of it.
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner).0.extend(places.iter().filter_map(at));
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).aside.extend(places.iter().filter_map(at));
     }
 }
 
 /// Puts aside what is new since castors that are no more ran something.
 pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
     let before = placeholder_records::take_quarantines::<Quarantine>(folder);
-    let quarantined = before.flat_map(|it| it.findings().quarantined).collect();
-    ObeyedFindings { quarantined, ..ObeyedFindings::default() }
+    before.map(|it| it.findings()).fold(ObeyedFindings::default(), |mut all, it| {
+        all.quarantined.extend(it.quarantined);
+        all.disarmed.extend(it.disarmed);
+        all
+    })
 }
 
 fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
@@ -352,6 +383,12 @@ fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
     let is_commit = |it: &str| matches!(it.len(), 40 | 64) && it.bytes().all(|it| it.is_ascii_hexdigit());
     let is_name = words.strip_prefix("ref:").is_some_and(|it| it.trim_start().starts_with("refs/"));
     (is_name || is_commit(words.trim_end())).then_some(text)
+}
+
+/// Whether a file of git's unfinished work has another name now, and a list of steps without its commands is in its place.
+fn disarm_work(root: &Path, file: &Path) -> bool {
+    let new = file.strip_prefix(root).ok().and_then(|it| try_rename(root, it));
+    new.is_some_and(|new| unfinished_work::write_harmless(file, &file.with_file_name(new)))
 }
 
 /// The new name.

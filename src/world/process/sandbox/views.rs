@@ -19,13 +19,12 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    GuardContext, SandboxPlan, environment, nested_config, path_json, placeholder_files::open_folder, sockets,
-};
+use super::{GuardContext, SandboxPlan, environment, nested_config, placeholder_files::open_folder, sockets};
 use crate::{
     base::{
         guarded_names::{CACHE_VARIABLES, SECRETS, TOKEN_FILES, TOOL_CACHES, TOOL_FOLDERS},
         path::AbsPath,
+        path_text,
         sandbox::{Confinement, SHARED_TMP},
     },
     world::door::inside,
@@ -45,14 +44,14 @@ const TOKENS: &[&str] = &["_auth", "apikey", "authident", "npmregistryserver:", 
 /// One place, and what is seen there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct View {
-    #[serde(with = "path_json::one")]
+    #[serde(with = "path_text")]
     pub place: PathBuf,
     /// `None`: what is there, in a place that is hidden around it.
-    #[serde(with = "path_json::maybe")]
+    #[serde(with = "path_text::maybe")]
     pub shows: Option<PathBuf>,
     pub written: bool,
     /// What is written there lies below this folder, and what is there stays as it is. Only the helper's mounts do that.
-    #[serde(with = "path_json::maybe")]
+    #[serde(with = "path_text::maybe")]
     pub own: Option<PathBuf>,
 }
 
@@ -260,18 +259,15 @@ fn visible_paths(it: &Confinement, around: &GuardContext<'_>) -> Vec<PathBuf> {
     let programs = words.filter_map(Path::parent).filter(is_within).map(Path::to_owned);
     let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned());
     let cwd = Some(around.cwd.as_path()).filter(|it| is_within(it)).map(Path::to_owned);
-    let allowed = allowed.chain(BESIDE_SOCKETS.iter().map(PathBuf::from)).chain(resolver());
+    // What says where names are looked up often lies among the sockets.
+    let resolver = Path::new(RESOLV_CONF).canonicalize().ok().filter(|it| it.starts_with(SOCKETS));
+    let allowed = allowed.chain(BESIDE_SOCKETS.iter().map(PathBuf::from)).chain(resolver);
     let shared = it.seen_of_shared().map(|it| it.as_path().to_owned()).filter(|it| is_real(it));
     // Of the repository around a root git reads the other files, too.
     let around_root = |git: &AbsPath| git.parent().filter(|all| it.roots.iter().any(|root| root.is_within(all)));
     let repositories = it.git_dirs.iter().filter_map(around_root).map(|it| it.as_path().to_owned());
     let all = tools.chain(named).chain(programs).chain(allowed).chain(cwd).chain(shared).chain(repositories);
     all.filter(|it| it.symlink_metadata().is_ok()).collect()
-}
-
-/// What says where names are looked up often lies among the sockets.
-fn resolver() -> Option<PathBuf> {
-    Path::new("/etc/resolv.conf").canonicalize().ok().filter(|it| it.starts_with(SOCKETS))
 }
 
 /// By its name, and as it really is.

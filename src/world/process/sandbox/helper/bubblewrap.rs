@@ -35,7 +35,10 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 use super::{HelperTask, SetupError, become_it, broken, failed, init, mounts};
-use crate::world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View, path_json};
+use crate::{
+    base::path_text,
+    world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View},
+};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
 const PLACES: &[&str] = &["/usr/bin/bwrap", "/run/wrappers/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -55,7 +58,7 @@ struct PassedDescriptors {
 /// What was mounted, as it was before.
 #[derive(Debug, Serialize, Deserialize)]
 struct FormerMount {
-    #[serde(with = "path_json::one")]
+    #[serde(with = "path_text")]
     path: PathBuf,
     /// Device and number.
     number: (u64, u64),

@@ -100,12 +100,6 @@ fn parts_that_git_obeys_are_not_plain_and_what_is_half_made_is() {
     ] {
         check(it, "x", false);
     }
-    // Work that stopped half way goes on with a person's word: it is no program's.
-    for it in ["rebase-merge/git-rebase-todo", "rebase-apply/x", "sequencer/todo"] {
-        check(it, "pick 12 x\n# exec x\nbreak\n", true);
-    }
-    check("rebase-merge/git-rebase-todo", "pick 12 x\n \texec x\n", false);
-    check("rebase-merge/git-rebase-todo.backup", "x sh x", false);
     check("config.worktree", "[core]\n\tsparseCheckout = true\n", true);
     check("config.worktree", "[core]\n\tfsmonitor = x\n", false);
     check("modules/a/b/config", "[core]\n\tbare = false\n", true);

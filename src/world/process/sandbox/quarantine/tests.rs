@@ -41,23 +41,23 @@ fn what_is_new_gets_another_name() {
     fs::create_dir(root.join(".github/workflows")).unwrap();
     fs::create_dir(root.join(".cargo")).unwrap();
     symlink("/nowhere", root.join(".cargo/config")).unwrap();
-    let mut names: Vec<_> = before.put_aside();
+    let mut names: Vec<_> = before.put_aside().aside;
     names.sort();
     assert_eq!(names, [".bashrc", ".cargo/config", ".github/workflows", "x.code-workspace"].map(|it| root.join(it)));
     for it in [".bashrc.castor-aside-1", ".github/workflows.castor-aside", "src/a", ".npmrc", ".github/CODEOWNERS"] {
         assert!(root.join(it).exists(), "{it}");
     }
     assert_eq!(fs::read_to_string(root.join(".bashrc.castor-aside")).unwrap(), "earlier");
-    assert!(before.put_aside().is_empty());
+    assert!(before.put_aside().aside.is_empty());
     for it in ["objects", "refs"] {
         fs::create_dir(root.join(it)).unwrap();
     }
     fs::write(root.join("HEAD"), "ref: refs/heads/m").unwrap();
-    assert_eq!(before.put_aside(), [root.join("HEAD")]);
+    assert_eq!(before.put_aside().aside, [root.join("HEAD")]);
     // A link in the way is not followed: it goes itself.
     fs::rename(root.join(".github"), root.join("moved")).unwrap();
     symlink(&out, root.join(".github")).unwrap();
-    assert_eq!(before.put_aside(), [root.join(".github")]);
+    assert_eq!(before.put_aside().aside, [root.join(".github")]);
     assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
 }
 
@@ -75,7 +75,7 @@ fn what_the_user_named_stays() {
     fs::hard_link(at(".idea/a"), at("src/other")).unwrap();
     symlink("../src", at(".helix/b")).unwrap();
     fs::create_dir(at(".castor")).unwrap();
-    let mut aside = before.put_aside();
+    let mut aside = before.put_aside().aside;
     aside.sort();
     assert_eq!(aside, [".castor", ".helix", ".idea", ".zed"].map(at));
 }
@@ -95,7 +95,7 @@ fn another_placeholder_is_not_put_aside_and_what_was_absent_is() {
     fs::create_dir_all(at("opened")).unwrap();
     fs::write(at("made"), "x").unwrap();
     let before = Quarantine::take_snapshot(&[]).with(standing, absent, Vec::new(), &[at("opened")]);
-    assert_eq!(before.put_aside(), ["made", "hooks", "modules"].map(at));
+    assert_eq!(before.put_aside().aside, ["made", "hooks", "modules"].map(at));
     assert!(at("info").exists());
 }
 
@@ -125,7 +125,7 @@ fn through_the_users_own_link_goes_what_is_new_behind_it() {
     fs::write(root.join("cfg/config.toml"), "evil").unwrap();
     // Nobody who is confined writes there.
     fs::create_dir(out.join("workflows")).unwrap();
-    assert_eq!(before.put_aside(), [root.join(".cargo/config.toml")]);
+    assert_eq!(before.put_aside().aside, [root.join(".cargo/config.toml")]);
     assert!(root.join(".cargo").is_symlink() && root.join("cfg/config.toml.castor-aside").exists());
     assert!(out.join("workflows").exists());
 }
