@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     checkpoint::Changes,
+    held_program::HeldProgram,
     ids::{CallId, CheckpointId, StreamId, ThreadId},
     sandbox::ProgramSandbox,
     trust::ScriptHashes,
-    unseen_files::KeptInside,
 };
 
 /// A point in a session. The names are Gemini CLI's, where it has them.
@@ -252,8 +252,8 @@ pub struct HookReport {
     pub stderr: String,
     /// What became meanwhile of configuration that other programs obey: for the user, whatever the hook says.
     pub sandbox_note: Option<String>,
-    /// It ran in the sandbox though the user wants it outside, and that was not told before.
-    pub kept_inside: Option<KeptInside>,
+    /// What the user is asked about it.
+    pub held: Option<HeldProgram>,
     /// What changed while it ran, where that was held; an error: why nobody knows.
     pub changes: Option<Result<Changes, String>>,
 }
@@ -271,7 +271,7 @@ pub enum HookEnd {
 
 impl HookReport {
     pub fn from_end(end: HookEnd) -> Self {
-        Self { end, stdout: String::new(), stderr: String::new(), sandbox_note: None, kept_inside: None, changes: None }
+        Self { end, stdout: String::new(), stderr: String::new(), sandbox_note: None, held: None, changes: None }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod file_uri;
 pub mod fs;
 pub mod grant;
 pub mod guarded_names;
+pub mod held_program;
 pub mod history;
 pub mod hook;
 pub mod host_pattern;

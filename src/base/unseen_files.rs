@@ -1,15 +1,6 @@
-//! Unseen files of agents as a question shows them, and the programs that they keep in the sandbox.
+//! Unseen files of agents as a question shows them.
 
 use crate::base::{path::AbsPath, tool::FileDiff};
-
-/// A program that runs in the sandbox though its settings say outside: nobody looked at what it reaches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptInside {
-    /// For people, such as: the hook "lint".
-    pub program: String,
-    /// What it works in or names.
-    pub roots: Vec<AbsPath>,
-}
 
 /// All that is unseen in some places, with the bytes that an approval is about.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -21,6 +21,7 @@ use crate::base::{
     event::{AgentEvent, PromptOutcome},
     fallback::Outage,
     file_prompt::FolderPrompts,
+    held_program::{HeldProgram, ProgramName},
     hook::{HookReport, HookRun},
     host_tools::HostRun,
     ids::{CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId, StreamId},
@@ -42,7 +43,7 @@ use crate::base::{
     terminal::Screen,
     tool::{BaseHash, Preview, SeenFiles, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     trust::TrustChoice,
-    unseen_files::{KeptInside, SeenBytes, UnseenFiles},
+    unseen_files::{SeenBytes, UnseenFiles},
 };
 
 /// Something that happened. The engine ignores an answer to an effect that is over.
@@ -216,8 +217,8 @@ pub enum Input {
         effect: EffectId,
         shown: Option<UnseenFiles>,
     },
-    /// A server or an agent that the user lets out of the sandbox runs inside. The user is asked about it.
-    KeptInside(Box<KeptInside>),
+    /// The sandbox holds a server, a safety checker or an agent, and the user is asked about it.
+    ProgramHeld(Box<HeldProgram>),
     /// A rewind that a client requests, without a question. Answered by `AnswerRewind`.
     ClientRewind(Box<RewindOrder>),
     /// An MCP server asks the user or a model during one of these calls. Answered by `AnswerElicitation`, unless it is withdrawn.
@@ -384,6 +385,8 @@ pub enum Effect {
     ShowUnseen { roots: Vec<AbsPath> },
     /// A person looked at exactly these bytes; servers that were kept inside start anew. Answered by `Diffed`.
     LookAt { bytes: Vec<SeenBytes> },
+    /// The user gives a program more for the session; a server starts anew with it. Not answered.
+    WidenProgram { program: ProgramName, grant: Box<SandboxGrant> },
     /// Rewinds the conversation, too. Answered by `Input::RewindConversation`; its log is empty if it cannot be read.
     RewindConversation { to: MessageId },
     /// The one answer to `ClientRewind`.

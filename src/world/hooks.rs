@@ -12,14 +12,19 @@ use tokio::{
 use crate::{
     base::{
         fs::BoxFuture,
+        held_program::{HeldProgram, HoldReason, ProgramName},
         hook::{Hook, HookEnd, HookReport, HookRun, HookSource},
         path::AbsPath,
-        sandbox::{Confinement, Denial},
-        unseen_files::KeptInside,
+        sandbox::Confinement,
     },
     world::{
         disk,
-        process::{Exit, Groups, PipedProcess, Spawn, Stdin, lack_notices::LackNotices, outside::OutsideGate, sandbox},
+        process::{
+            Exit, Groups, PipedProcess, Spawn, Stdin,
+            outside::OutsideGate,
+            program_rights::{ProgramRights, find_lack},
+            sandbox,
+        },
     },
 };
 
@@ -39,7 +44,7 @@ pub struct HookPlace {
     pub confinement: Option<Confinement>,
     /// The user wants it outside: where the gate is open, nothing holds it.
     pub gate: Option<OutsideGate>,
-    pub told: LackNotices,
+    pub rights: ProgramRights,
 }
 
 /// Takes what the user is to know, also long after the run.
@@ -114,14 +119,29 @@ async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: 
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&out), text(&errors));
     let said = format!("{stdout}\n{stderr}");
-    let kept_inside = refusal.as_ref().and_then(|_| kept_inside(&run.hook, place));
-    let lack = match refusal {
-        Some(why) => kept_in(&run.hook, place, &why),
-        None => confined.and_then(|it| lack(run, (it, place), exit.as_ref(), &said)),
-    };
+    let (held, kept_in) = held_program(&run.hook, place, (confined.zip(exit.as_ref()), refusal), &said);
     let end = end_of(over.is_some(), exit, confined.is_some());
-    let sandbox_note = found.into_iter().chain(lack).reduce(|one, other| format!("{one}\n{other}"));
-    Ok(HookReport { end, stdout, stderr, sandbox_note, kept_inside, changes: None })
+    let sandbox_note = found.into_iter().chain(kept_in).reduce(|one, other| format!("{one}\n{other}"));
+    Ok(HookReport { end, stdout, stderr, sandbox_note, held, changes: None })
+}
+
+/// What the user hears of a hook that is held: by a question, and at once. `refusal`: why it is, though its settings say
+/// outside.
+fn held_program(
+    hook: &Hook,
+    place: &HookPlace,
+    (held, refusal): (Option<(&Confinement, &Exit)>, Option<String>),
+    said: &str,
+) -> (Option<HeldProgram>, Option<String>) {
+    let program = ProgramName::Hook(hook.key().to_owned());
+    if let Some(refusal) = refusal {
+        let told = format!("It runs in the sandbox, though its settings say outside: {refusal}.");
+        let told = place.rights.note_told(&program).then_some(told);
+        let roots = place.gate.as_ref().map(|it| it.roots.clone()).unwrap_or_default();
+        return (Some(HeldProgram { program, why: HoldReason::Unseen(roots) }), told);
+    }
+    let lack = held.and_then(|it| lack(hook, place, it, said)).filter(|_| place.rights.note_told(&program));
+    (lack.map(|why| HeldProgram { program, why }), None)
 }
 
 /// What holds it now, and why it is held though the user wants it outside.
@@ -135,29 +155,11 @@ async fn hold(place: &HookPlace) -> (Option<Confinement>, Option<String>) {
     (confined.map(sandbox::current_confinement), refusal)
 }
 
-fn kept_inside(hook: &Hook, place: &HookPlace) -> Option<KeptInside> {
-    let roots = place.gate.as_ref()?.roots.clone();
-    Some(KeptInside { program: format!("the hook {:?}", hook.key()), roots })
-}
-
-fn kept_in(hook: &Hook, place: &HookPlace, why: &str) -> Option<String> {
-    let is_new = place.told.is_new(hook.key());
-    is_new.then(|| format!("It runs in the sandbox, though its settings say outside: {why}."))
-}
-
-/// What one of the user's lacked, most likely: the workspace's have no key to give it.
-fn lack(
-    run: &HookRun,
-    (confined, place): (&Confinement, &HookPlace),
-    exit: Option<&Exit>,
-    said: &str,
-) -> Option<String> {
-    let (hook, code) = (&run.hook, exit?.code);
-    let end = (code, exit?.refusals.as_deref());
-    let denial = sandbox::denial::find_denial(confined, &place.cwd, &hook.command, end, said)?;
-    // One that says it went well may print anything: what it wrote to in vain it names.
-    let counts = code != Some(0) || end.1.is_none() && matches!(denial, Denial::Write { .. });
-    (counts && hook.source == HookSource::User).then(|| place.told.in_words(hook.key(), &denial))?
+/// What one of the user's lacked: the workspace's have no key to give it.
+fn lack(hook: &Hook, place: &HookPlace, (confined, exit): (&Confinement, &Exit), said: &str) -> Option<HoldReason> {
+    let is_users = hook.source == HookSource::User;
+    let denial = is_users.then(|| find_lack(confined, &place.cwd, &hook.command, exit, said))?;
+    denial.map(HoldReason::Lacks)
 }
 
 /// How a hook ended. `too_much`: more was printed than may be.
@@ -230,7 +232,7 @@ mod tests {
             env,
             confinement: None,
             gate: None,
-            told: super::LackNotices::default(),
+            rights: super::ProgramRights::default(),
         };
         let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
         run(&HookRun::new(Arc::new(hook), input), &place, &Groups::default(), &nobody).await

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox},
     model_server::{ModelServer, calls, says},
-    repositories::git,
+    outside::python_server,
+    repositories::commit_all,
 };
 
 /// Each of them is said five times, with another number.
@@ -67,23 +68,10 @@ case "$*" in
 *) exec python3 "$HOME/servers/s.py" ;;
 esac
 "#;
-const SERVER: &str = r#"
-import json, sys
-for line in sys.stdin:
-    it = json.loads(line)
-    if "id" not in it:
-        continue
-    said = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    if it["method"] == "tools/list":
-        said = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
-    if it["method"] == "tools/call":
-        said = {"content": [{"type": "text", "text": "here"}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": it["id"], "result": said}), flush=True)
-"#;
 
 fn bed() -> Sandbox {
     let mut sandbox = Sandbox::new();
-    sandbox.write("home/servers/s.py", SERVER);
+    sandbox.write("home/servers/s.py", &python_server("", ""));
     for name in ["npx", "uvx", "docker"] {
         let it = sandbox.write(format!("home/bin/{name}"), LAUNCHER);
         fs::set_permissions(it, fs::Permissions::from_mode(0o755)).unwrap();
@@ -107,13 +95,7 @@ fn bed() -> Sandbox {
     sandbox.write("ws/Makefile", "lint:\n\t@grep -c let src/app.js\n");
     let tests = sandbox.write("ws/run-tests.sh", "#!/bin/sh\ntest -f src/app.js\n");
     fs::set_permissions(tests, fs::Permissions::from_mode(0o755)).unwrap();
-    let root = sandbox.workspace();
-    git(&root, &["init", "-q", "-b", "main"]);
-    for (key, value) in [("user.name", "a"), ("user.email", "a@example.org")] {
-        git(&root, &["config", key, value]);
-    }
-    git(&root, &["add", "-A"]);
-    git(&root, &["commit", "-qm", "one"]);
+    commit_all(&sandbox.workspace());
     let path = std::env::var("PATH").unwrap();
     sandbox.env.push(("PATH".into(), format!("{}:{path}", sandbox.home().join("bin").display())));
     sandbox.args.extend(["--approval-mode", "auto"].map(Into::into));

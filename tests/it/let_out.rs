@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox},
     model_server::{calls, says},
-    outside::{bed, ran, with_model},
+    outside::{bed, python_server, ran, with_model},
 };
 
 /// What a prompt asked, and what was said beside it.
 #[derive(Default)]
-struct Seen {
-    questions: Vec<Value>,
-    said: String,
+pub struct Seen {
+    pub questions: Vec<Value>,
+    pub said: String,
 }
 
 impl Seen {
@@ -37,7 +37,7 @@ impl Seen {
 }
 
 /// Runs a prompt to its end. `answer`: the option that each question gets; empty: it is cancelled.
-fn prompt(client: &mut Client, session: &str, answer: &str) -> Seen {
+pub fn prompt(client: &mut Client, session: &str, answer: &str) -> Seen {
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.request_as(json!("p"), "session/prompt", params);
     let mut res = Seen::default();
@@ -59,11 +59,11 @@ fn prompt(client: &mut Client, session: &str, answer: &str) -> Seen {
     }
 }
 
-fn order(command: &str) -> String {
+pub fn order(command: &str) -> String {
     calls("run_shell_command", &json!({"command": command}))
 }
 
-fn open(sandbox: &Sandbox, capabilities: &Value) -> (Client, String) {
+pub fn open(sandbox: &Sandbox, capabilities: &Value) -> (Client, String) {
     let mut client = Client::start(sandbox);
     client.initialize(capabilities).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -150,30 +150,20 @@ fn no_mode_and_no_grant_answers_the_question() {
     }
 }
 
-/// A server of the user's in the workspace that says with each call where it runs, by whether it can write the home folder.
-const SERVER: &str = r#"
-import json, os, sys
+/// A server of the user's in the workspace says with each call where it runs, by whether it can write the home folder.
+const PLACE: &str = r#"
 def place(note):
     try:
         open(os.environ["HOME"] + "/ran-" + note, "w")
         return "outside " + note
     except OSError:
         return "inside " + note
-for line in sys.stdin:
-    it = json.loads(line)
-    if "id" not in it:
-        continue
-    said = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    if it["method"] == "tools/list":
-        said = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
-    if it["method"] == "tools/call":
-        said = {"content": [{"type": "text", "text": place(open("note").read().strip())}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": it["id"], "result": said}), flush=True)
 "#;
+const SAYS_PLACE: &str = "said = {'content': [{'type': 'text', 'text': place(open('note').read().strip())}]}";
 
 fn with_server() -> Sandbox {
     let sandbox = bed("yolo", &json!({}));
-    sandbox.write("ws/tool/server.py", SERVER);
+    sandbox.write("ws/tool/server.py", &python_server(PLACE, SAYS_PLACE));
     sandbox.write("ws/note", "1");
     let server = json!({"command": "python3", "args": ["tool/server.py"], "sandbox": false});
     sandbox.write("home/.castor/settings.json", &json!({"mcpServers": {"s": server}}).to_string());
@@ -299,7 +289,7 @@ fn each_kind_of_program_has_the_folders_and_sockets_of_its_key() {
         let peer = calls("invoke_agent", &json!({"agent_name": "peer", "prompt": "go"}));
         let _model = with_model(&mut sandbox, vec![order("echo a"), peer, says("Done.")]);
         let (mut client, session) = open(&sandbox, &json!({}));
-        let seen = prompt(&mut client, &session, "allow_once");
+        let seen = prompt(&mut client, &session, "reject_once");
         assert!(client.end().unwrap().0.success());
         let want: &[&str] = if has_key { KINDS } else { &[] };
         let mut wrote: Vec<String> = fs::read_dir(sandbox.home().join("open"))
@@ -312,62 +302,5 @@ fn each_kind_of_program_has_the_folders_and_sockets_of_its_key() {
         let mut heard: Vec<&str> = heard.lines().collect();
         heard.sort();
         assert_eq!(heard, want, "{has_key}: {}", seen.said);
-    }
-}
-
-/// A server that wants to write in the home folder with each call, and says of its failure what its first word says.
-const LACKING: &str = r#"
-import json, os, sys
-how = sys.argv[1]
-for line in sys.stdin:
-    it = json.loads(line)
-    if "id" not in it:
-        continue
-    said = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    if it["method"] == "tools/list":
-        said = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
-    if it["method"] == "tools/call":
-        said = {"content": [{"type": "text", "text": "here"}]}
-        try:
-            open(os.environ["HOME"] + "/data/x", "w").close()
-        except OSError as why:
-            if how == "exit":
-                raise
-            if how == "log":
-                print(f"error: {why}", file=sys.stderr, flush=True)
-            if how == "result":
-                said = {"isError": True, "content": [{"type": "text", "text": str(why)}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": it["id"], "result": said}), flush=True)
-"#;
-
-/// The first refusal names the path and the key, in what the server answers, logs or ends with; later ones are not told.
-/// With the key there is none.
-#[test]
-fn what_a_server_lacks_is_told_once_with_the_key() {
-    for (how, has_key) in [("result", false), ("log", false), ("exit", false), ("result", true)] {
-        let mut sandbox = bed("yolo", &json!({}));
-        fs::create_dir(sandbox.home().join("data")).unwrap();
-        let server = sandbox.write("home/servers/s.py", LACKING);
-        let key = if has_key { json!({"network": false, "writable": ["~/data"]}) } else { json!({"network": false}) };
-        let server = json!({"command": "python3", "args": [server, how, "."], "sandbox": key});
-        let settings = json!({"mcpServers": {"s": server}, "mcp": {"maxRestarts": 0}});
-        sandbox.write("home/.castor/settings.json", &settings.to_string());
-        let call = || calls("mcp_s_t", &json!({}));
-        let answers = vec![call(), call(), says("1."), call(), says("2.")];
-        let _model = with_model(&mut sandbox, answers);
-        let (mut client, session) = open(&sandbox, &json!({}));
-        let mut said = prompt(&mut client, &session, "").said;
-        said += &prompt(&mut client, &session, "").said;
-        assert!(client.end().unwrap().0.success());
-        let named = format!("\\\"writable\\\": [\\\"{}\\\"]", sandbox.home().join("data").display());
-        let n_named = said.matches(&named).count() + said.matches(&named.replace('\\', "\\\\\\")).count();
-        // One update says it to the user, and one more with the result of the call.
-        assert_eq!(n_named > 0, !has_key, "{how}: {said}");
-        let lines = said.lines().filter(|it| it.contains("writable"));
-        let calls: std::collections::BTreeSet<&str> =
-            lines.map(|it| it.split("toolCallId\":\"").nth(1).map_or("", |it| it.split('"').next().unwrap())).collect();
-        // Why a server is gone is the reason of each call from then on.
-        assert!(calls.len() <= 2 || how == "exit", "{how}: {said}");
-        assert_eq!(sandbox.home().join("data/x").exists(), has_key);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     client::{Client, Sandbox},
     conversation::model,
-    repositories::git,
+    repositories::{commit_all, git},
     undo::{castor, run, turn, write},
 };
 
@@ -33,16 +33,6 @@ fn diff_on_a_terminal(sandbox: &mut Sandbox) -> String {
     _ = master.read_to_end(&mut shown);
     assert!(child.wait().unwrap().success());
     String::from_utf8_lossy(&shown).into_owned()
-}
-
-fn repository(sandbox: &Sandbox) {
-    let root = sandbox.workspace();
-    git(&root, &["init", "-q", "-b", "main"]);
-    for (key, value) in [("user.name", "a"), ("user.email", "a@example.org")] {
-        git(&root, &["config", key, value]);
-    }
-    git(&root, &["add", "-A"]);
-    git(&root, &["commit", "-qm", "one"]);
 }
 
 #[test]
@@ -121,7 +111,7 @@ fn an_agent_cannot_look() {
 fn a_commit_is_a_look_if_a_person_writes_it() {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/a.txt", "one\n");
-    repository(&sandbox);
+    commit_all(&sandbox.workspace());
     let root = sandbox.workspace();
     turn(&mut sandbox, "", &run("echo evil > a.txt && git commit -qam agents; echo left > b.txt"));
     let both = ["a.txt (1 line(s))", "b.txt (1 line(s))"];
@@ -141,12 +131,44 @@ fn a_commit_is_a_look_if_a_person_writes_it() {
     assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))", "c.txt (1 line(s))"]);
 }
 
+/// The agent's commit comes back by the user's own pull, merge, pick or stash, after it was gone.
+#[test]
+fn a_commit_of_an_agents_stays_its_own_by_whatever_way_it_comes_back() {
+    const WAYS: &[&[&str]] = &[
+        &["pull", "-q", "../far.git", "main"],
+        &["merge", "-q", "agents"],
+        &["merge", "-q", "--squash", "agents"],
+        &["cherry-pick", "agents"],
+        &["checkout", "-q", "agents", "--", "a.txt"],
+        &["reset", "-q", "--hard", "agents"],
+        &["stash", "apply", "-q"],
+    ];
+    for way in WAYS {
+        let mut sandbox = Sandbox::new();
+        sandbox.write("ws/a.txt", "one\n");
+        let root = sandbox.workspace();
+        commit_all(&root);
+        git(&root, &["init", "-q", "--bare", "../far.git"]);
+        let line =
+            "echo evil > a.txt && git stash -q && git stash apply -q && git commit -qam agents && git branch agents";
+        turn(&mut sandbox, "", &run(line));
+        git(&root, &["push", "-q", "../far.git", "agents:main"]);
+        git(&root, &["reset", "-q", "--hard", "HEAD~1"]);
+        assert_eq!(unseen(&mut sandbox), [""; 0], "{way:?}");
+        git(&root, way);
+        assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"], "{way:?}");
+        // As the next session has it, too.
+        turn(&mut sandbox, "", &run("touch now"));
+        assert_eq!(unseen(&mut sandbox)[0], "a.txt (1 line(s))", "{way:?}");
+    }
+}
+
 /// A hook that commits by itself, as tools do.
 #[test]
 fn what_commits_by_itself_in_a_session_looks_at_nothing() {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/a.txt", "one\n");
-    repository(&sandbox);
+    commit_all(&sandbox.workspace());
     let hook =
         r#"{"hooks":{"AfterTool":[{"hooks":[{"type":"command","command":"git add -A && git commit -qm auto"}]}]}}"#;
     sandbox.write("home/.castor/settings.json", hook);
@@ -186,7 +208,7 @@ fn built_folders_are_unseen_from_the_first_command_on() {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/.gitignore", "node_modules\n");
     sandbox.write("ws/node_modules/x/cli.js", "1\n");
-    repository(&sandbox);
+    commit_all(&sandbox.workspace());
     turn(&mut sandbox, "", &write("a.txt", "one\n"));
     assert_eq!(unseen(&mut sandbox), ["a.txt (1 line(s))"]);
     turn(&mut sandbox, "", &run("echo 2 > node_modules/x/cli.js"));
@@ -225,9 +247,13 @@ fn edits(sandbox: &mut Sandbox, answer: &str, between: impl Fn(&Sandbox)) -> usi
 /// Each yes to a diff is a look at that one, and no yes that is given in advance.
 #[test]
 fn only_a_yes_to_one_diff_is_a_look() {
-    for (answer, n_asked, left) in
-        [("allow_once", 3, &[][..]), ("allow_session", 1, &["a.txt (2 line(s))", "b.txt (1 line(s))"])]
-    {
+    let both = &["a.txt (2 line(s))", "b.txt (1 line(s))"][..];
+    for (answer, n_asked, left) in [
+        ("allow_once", 3, &[][..]),
+        ("allow_session", 1, both),
+        ("allow_always_save", 2, both),
+        ("allow_auto", 1, both),
+    ] {
         let mut sandbox = Sandbox::new();
         assert_eq!(edits(&mut sandbox, answer, |_| ()), n_asked, "{answer}");
         assert_eq!(unseen(&mut sandbox), left, "{answer}");
@@ -239,7 +265,7 @@ fn only_a_yes_to_one_diff_is_a_look() {
 fn what_commits_beside_an_open_session_looks_at_nothing() {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/x.txt", "mine\n");
-    repository(&sandbox);
+    commit_all(&sandbox.workspace());
     edits(&mut sandbox, "allow_session", |it| {
         git(&it.workspace(), &["add", "-A"]);
         git(&it.workspace(), &["commit", "-qm", "saved by a timer"]);

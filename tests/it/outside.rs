@@ -231,10 +231,10 @@ fn commands_for_keys_of_every_kind_run_inside() {
     control(&sandbox);
 }
 
-/// A server in Python that has nothing to do with the workspace; it says where it works, and writes beside itself.
-pub const SERVER: &str = r#"
-import json, os, sys
-open(os.path.dirname(os.path.abspath(__file__)) + "/log", "a").write(os.getcwd() + "\n")
+/// A server in Python with one tool.
+const SERVER: &str = r#"
+import json, os, socket, sys
+# BEGIN
 for line in sys.stdin:
     it = json.loads(line)
     if "id" not in it:
@@ -244,8 +244,18 @@ for line in sys.stdin:
         said = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
     if it["method"] == "tools/call":
         said = {"content": [{"type": "text", "text": "here"}]}
+        # CALL
     print(json.dumps({"jsonrpc": "2.0", "id": it["id"], "result": said}), flush=True)
 "#;
+
+/// That server, with what it does first, and what it does in a call beyond answering `said`.
+pub fn python_server(begin: &str, call: &str) -> String {
+    let call: Vec<String> = call.lines().map(|it| format!("        {it}")).collect();
+    SERVER.replace("# BEGIN", begin).replace("        # CALL", &call.join("\n"))
+}
+
+/// It says where it works, and writes beside itself.
+const SAYS_WHERE: &str = "open(os.path.dirname(os.path.abspath(__file__)) + '/log', 'a').write(os.getcwd() + '\\n')";
 
 fn waited(what: &Path) -> String {
     let start = Instant::now();
@@ -261,7 +271,7 @@ fn waited(what: &Path) -> String {
 #[test]
 fn a_server_that_names_nothing_of_the_workspace_works_as_ever_and_away_from_it() {
     let mut sandbox = bed("auto", &json!({}));
-    let server = sandbox.write("home/servers/s.py", SERVER);
+    let server = sandbox.write("home/servers/s.py", &python_server(SAYS_WHERE, ""));
     let settings = json!({"mcpServers": {"s": {"command": "python3", "args": [server]}}});
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     sandbox.env.push(("PYTHONPATH".into(), sandbox.workspace().display().to_string()));
@@ -278,11 +288,11 @@ fn a_server_that_names_nothing_of_the_workspace_works_as_ever_and_away_from_it()
     assert_eq!(ran(&sandbox), [""; 0]);
 }
 
-/// A day's hooks and servers ask nothing, and each says once at most what it lacks.
+/// Of a day's hooks and servers one asks, once, for what it lacks.
 #[test]
 fn nothing_nags() {
     let mut sandbox = bed("auto", &json!({}));
-    let server = sandbox.write("home/servers/s.py", SERVER);
+    let server = sandbox.write("home/servers/s.py", &python_server(SAYS_WHERE, ""));
     let it = json!({"command": "python3", "args": [server]});
     let hook = |command: &str| json!({"type": "command", "command": command});
     let hooks = [hook("sed -i 's/ *$//' x.sh"), hook("echo x >>$HOME/logs/all"), hook("true")];
@@ -299,12 +309,11 @@ fn nothing_nags() {
     let session = client.new_session(&sandbox.workspace()).unwrap();
     let (asked, thoughts) = prompt(&mut client, &session, "go");
     assert!(client.end().unwrap().0.success());
-    assert_eq!(asked, [""; 0]);
-    let lacks: Vec<&String> = thoughts.iter().filter(|it| it.contains("in your settings")).collect();
-    assert_eq!(lacks.len(), 1, "{thoughts:?}");
-    let key = format!("\"sandbox\": {{\"writable\": [\"{}\"]}}", sandbox.home().join("logs").display());
-    assert!(lacks[0].contains(&key), "{lacks:?}");
-    assert!(!sandbox.home().join("logs/all").exists());
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].contains("write below") && asked[0].contains("logs"), "{asked:?}");
+    assert!(!thoughts.iter().any(|it| it.contains("in your settings")), "{thoughts:?}");
+    let written = fs::read_to_string(sandbox.home().join("logs/all")).unwrap();
+    assert_eq!(written.lines().count(), 11, "each run after the answer");
     // Executable bits are as they were: nothing of this is a matter of rights.
     assert_eq!(fs::metadata(sandbox.workspace().join("x.sh")).unwrap().permissions().mode() & 0o111, 0);
 }

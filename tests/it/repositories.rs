@@ -32,6 +32,15 @@ pub fn git(folder: &Path, args: &[&str]) {
     assert!(git.output().unwrap().status.success(), "{args:?}");
 }
 
+/// All that is in a folder becomes the first commit of a repository, whose user has a name.
+pub fn commit_all(folder: &Path) {
+    git(folder, &["init", "-q", "-b", "main"]);
+    git(folder, &["config", "user.name", "a"]);
+    git(folder, &["config", "user.email", "a@b"]);
+    git(folder, &["add", "-A"]);
+    git(folder, &["commit", "-qm", "one"]);
+}
+
 /// A session in `root`, beside `repo`, a repository with a linked worktree `tree`; `writable` below the folder of both.
 fn bed(root: &str, writable: &[&str], commands: &[&str]) -> Bed {
     placed(Bed::new(commands), root, writable)
@@ -41,11 +50,7 @@ fn placed(mut bed: Bed, root: &str, writable: &[&str]) -> Bed {
     bed.sandbox.write("repo/sub/a", "");
     let top = bed.path("..").canonicalize().unwrap();
     let repo = top.join("repo");
-    git(&repo, &["init", "-q", "-b", "main"]);
-    git(&repo, &["config", "user.name", "a"]);
-    git(&repo, &["config", "user.email", "a@b"]);
-    git(&repo, &["add", "."]);
-    git(&repo, &["commit", "-qm", "one"]);
+    commit_all(&repo);
     git(&repo, &["worktree", "add", "-q", "../tree"]);
     fs::write(top.join(root).join("work.sh"), WORK).unwrap();
     fs::write(top.join(root).join("obey.sh"), OBEY).unwrap();
@@ -86,11 +91,7 @@ fn a_bare_repository_beside_the_workspace_is_made_anew() {
             it.namespaces = namespaces;
             work_in_auto(it);
             let ws = it.workspace();
-            git(&ws, &["init", "-q", "-b", "main"]);
-            git(&ws, &["config", "user.name", "a"]);
-            git(&ws, &["config", "user.email", "a@b"]);
-            git(&ws, &["add", "."]);
-            git(&ws, &["commit", "-qm", "one"]);
+            commit_all(&ws);
             git(&ws, &["clone", "-q", "--bare", ".", "../bare.git"]);
             git(&ws.join("../bare.git"), &["tag", "old"]);
         });

@@ -22,6 +22,7 @@ use crate::{
         agent::{AgentResult, AgentRun, TerminateMode, failure_in_words},
         content::Part,
         event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
+        held_program::{HeldProgram, HoldReason, ProgramName},
         ids::{EffectId, PromptId, SessionId, ThreadId},
         limits::LimitSpan,
         log::{ChildLink, Mode, Principal},
@@ -32,7 +33,6 @@ use crate::{
         sandbox::ProgramSandbox,
         text::wrap_untrusted,
         tool::{Display, ToolCall, ToolError, ToolOutput},
-        unseen_files::KeptInside,
     },
     engine::{
         record::SessionOrigin,
@@ -161,9 +161,9 @@ fn with_other_model(
 /// has run.
 fn note_let_out(state: &mut State, resources: &SessionResources, name: &str, peer: &PeerAgent) {
     let PeerAgent::Program(ProgramAgent { sandbox: ProgramSandbox { is_off: true, .. }, .. }) = peer else { return };
-    let program = format!("the agent {:?}", name.trim_start_matches("acp/"));
-    let kept = KeptInside { program, roots: resources.roots.clone() };
-    state.step(&resources.session.root(), Input::KeptInside(Box::new(kept)));
+    let program = ProgramName::Agent(name.trim_start_matches("acp/").to_owned());
+    let held = HeldProgram { program, why: HoldReason::Unseen(resources.roots.clone()) };
+    state.step(&resources.session.root(), Input::ProgramHeld(Box::new(held)));
 }
 
 /// # Errors

@@ -20,9 +20,10 @@ use crate::{
     },
     base::{
         elicitation::ElicitationSupport,
+        held_program::{HeldProgram, ProgramName},
         ids::SessionId,
         mcp::{McpLink, McpServerConfig},
-        unseen_files::KeptInside,
+        sandbox::SandboxGrant,
     },
     engine::{
         step::{ForeignTool, Input, McpTools},
@@ -110,6 +111,20 @@ pub fn restart(state: &mut State, session: &SessionId, name: &str, link: McpLink
     refresh_session(state, session);
 }
 
+/// The user gives a program of the session more, for the session. A server has it from a new start on.
+pub fn widen(state: &mut State, session: &SessionId, program: ProgramName, grant: &SandboxGrant) {
+    let Some(live) = state.sessions.get(session) else { return };
+    let owners = owners(session, live);
+    live.resources.children.hooks.rights.widen(program.clone(), grant);
+    let ProgramName::Server(name) = program else { return };
+    for owner in owners {
+        let fresh = state.tasks.mcp.widen(&owner, &name, grant, state.now.unix_ms);
+        start_fresh(state, fresh.into_iter().collect());
+    }
+    withdraw_of_stopped(state);
+    refresh_session(state, session);
+}
+
 /// A server has something to say.
 pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
     match event {
@@ -125,10 +140,10 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
                 state.step(&session, input);
             }
         }
-        ServerEvent::KeptInside(roots) => {
+        ServerEvent::Held(why) => {
             for (session, name) in state.tasks.mcp.sessions_of(server) {
-                let kept = KeptInside { program: format!("the MCP server {name:?}"), roots: roots.clone() };
-                state.step(&session, Input::KeptInside(Box::new(kept)));
+                let held = HeldProgram { program: ProgramName::Server(name), why: why.clone() };
+                state.step(&session, Input::ProgramHeld(Box::new(held)));
             }
         }
         ServerEvent::Relay(request) => relay(state, server, *request),

@@ -309,7 +309,8 @@ pub fn agent_server_request(
     });
     let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
     let roots = resources.roots.clone().into();
-    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, roots, env, confined, rules }
+    let rights = resources.children.hooks.rights.clone();
+    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, roots, env, confined, rights, rules }
 }
 
 fn memory_of(place: &SessionPlace) -> MemorySearch {
@@ -377,8 +378,8 @@ fn hook_resources(
         }
     };
     let transcript = host.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
-    let told = host.live.map(|it| it.children.hooks.told.clone()).unwrap_or_default();
-    HookResources { groups: host.groups.clone(), project, cwd, confined, transcript, told }
+    let rights = host.live.map(|it| it.children.hooks.rights.clone()).unwrap_or_default();
+    HookResources { groups: host.groups.clone(), project, cwd, confined, transcript, rights }
 }
 
 /// Commands read, and never write, what the user's extensions brought into castor's own folder.

@@ -4,7 +4,7 @@ use super::{confinement::for_program, session_resources::SessionResources};
 use crate::{
     base::{
         check::{Check, CheckerAction},
-        unseen_files::KeptInside,
+        held_program::{HeldProgram, HoldReason, ProgramName},
     },
     world::{
         checkers::CheckSite,
@@ -14,7 +14,7 @@ use crate::{
 
 /// A checker that the user wants outside, and that is held all the same.
 pub struct HeldChecker {
-    pub kept: KeptInside,
+    pub held: HeldProgram,
     /// For the user, the first time.
     pub notice: Option<String>,
 }
@@ -36,9 +36,9 @@ pub async fn checker_site(resources: &SessionResources, check: &Check) -> (Check
     let Some(why) = gate.refusal().await else {
         return (CheckSite { cwd, roots, env, confined: None }, None);
     };
-    let who = format!("the safety checker {:?}", check.checker.name);
-    let is_new = children.hooks.told.is_new(&who);
-    let notice = is_new.then(|| format!("{who} runs in the sandbox, though its settings say outside: {why}."));
-    let held = HeldChecker { kept: KeptInside { program: who, roots: gate.roots }, notice };
-    (CheckSite { cwd, roots, env, confined }, Some(held))
+    let program = ProgramName::Checker(check.checker.name.to_string());
+    let is_new = children.hooks.rights.note_told(&program);
+    let notice = is_new.then(|| format!("{program} runs in the sandbox, though its settings say outside: {why}."));
+    let held = HeldProgram { program, why: HoldReason::Unseen(gate.roots) };
+    (CheckSite { cwd, roots, env, confined }, Some(HeldChecker { held, notice }))
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     app::settings::{self, Sources},
     base::{
+        held_program::ProgramName,
         hook::{Hook, HookRun, HookSource},
         path::AbsPath,
         sandbox::Confinement,
@@ -38,7 +39,7 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
 
 /// The run with what belongs to the session, and where it happens.
 pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
-    let HookResources { project, cwd, confined, transcript, told, .. } = &resources.children.hooks;
+    let HookResources { project, cwd, confined, transcript, rights, .. } = &resources.children.hooks;
     let mut input = Map::from_iter([
         ("session_id".to_owned(), Value::from(resources.session.as_str())),
         ("transcript_path".to_owned(), transcript.as_str().into()),
@@ -58,10 +59,11 @@ pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (Ho
     };
     let args = [run.hook.command.clone()];
     let line = ProgramLine { program: "bash", args: &args, own_env: &run.hook.env, folder: cwd, env: &env };
-    let confinement = confined.as_deref().map(|it| hold(it, &run.hook, &line, transcript));
+    let name = ProgramName::Hook(run.hook.key().to_owned());
+    let confinement = confined.as_deref().map(|it| rights.widened(&name, hold(it, &run.hook, &line, transcript)));
     let is_let_out = run.hook.sandbox.is_off && run.hook.source == HookSource::User;
     let gate = confinement.as_ref().filter(|_| is_let_out).and_then(|it| OutsideGate::of_line(it, &line));
-    let place = HookPlace { cwd: cwd.clone(), env, confinement, gate, told: told.clone() };
+    let place = HookPlace { cwd: cwd.clone(), env, confinement, gate, rights: rights.clone() };
     (HookRun { input, ..run }, place)
 }
 

@@ -7,10 +7,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     base::{
         content::Part,
+        mcp::McpServerConfig,
         server_offer::{LIST_RESOURCES, READ_RESOURCE, ServerOffer, ServerQuery, ServerQueryKind, resource_of},
-        tool::{ToolCall, ToolError, ToolOutput, ToolSpec},
+        text,
+        tool::{ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
-    world::mcp::{Connection, ServerLists, describe_resources},
+    world::mcp::{Connection, ServerLists, ServerTool, describe_resources},
 };
 
 /// All of one session.
@@ -28,6 +30,20 @@ pub struct McpTool {
     pub server: u64,
     pub connection: Connection,
     pub timeout: Duration,
+}
+
+/// What the model and people see of it.
+pub fn tool_spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        // People decide by it: it must not look like more than a name.
+        title: format!("{} ({} MCP)", text::first_line(&tool.name, 100), text::first_line(&config.name, 100)).into(),
+        description: tool.description.clone().into(),
+        // What a server says of its own harmlessness is no reason to believe it.
+        kind: ToolKind::Other,
+        parameters: tool.parameters.clone(),
+        traits: ToolTraits::default(),
+    }
 }
 
 /// A server that answers, or starts again when it is asked.

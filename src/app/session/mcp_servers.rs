@@ -10,23 +10,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{
+        held_program::ProgramName,
         ids::SessionId,
         mcp::{McpLink, McpServerConfig, ServerRules},
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, SandboxGrant},
         server_order::login_hint,
         text,
-        tool::{ToolKind, ToolSpec, ToolTraits},
     },
     engine::step::{ForeignTool, McpTools, Server, ServerDown, ServerHealth, ServerStatus},
     world::{
         http,
         mcp::{Connection, ServerIdentity, ServerLists, ServerOutage, ServerTool, ToolNames},
+        process::program_rights::ProgramRights,
     },
 };
 
 use super::{
-    mcp_access::{ConnectedServer, McpAccess, McpTool},
+    mcp_access::{ConnectedServer, McpAccess, McpTool, tool_spec},
     server_ground::{ServerGround, ground},
 };
 
@@ -112,6 +113,8 @@ pub struct ServerRequest {
     pub env: Arc<Vec<(String, String)>>,
     /// The confinement of those that are to be confined, where there is a sandbox.
     pub confined: Option<Arc<Confinement>>,
+    /// What the user gave them in this session.
+    pub rights: ProgramRights,
     pub rules: ServerRules,
 }
 
@@ -164,13 +167,35 @@ impl Servers {
     /// Begins anew with a server of this owner that could not be reached, by this link. Returns it if it must be started.
     pub fn restart(&mut self, owner: &ServerOwner, name: &str, link: &McpLink, now_ms: u64) -> Option<FreshServer> {
         self.lost_link(owner, name)?;
+        let fresh = self.replace(owner, name, now_ms, |it| it.link = link.clone());
+        let uses = &mut self.by_owner.get_mut(owner)?.uses;
+        uses.iter_mut().find(|it| it.config.name == name)?.config.link.clone_from(link);
+        fresh
+    }
+
+    /// The user gives a server of this owner more. Returns it if it must be started.
+    pub fn widen(&mut self, owner: &ServerOwner, name: &str, grant: &SandboxGrant, now_ms: u64) -> Option<FreshServer> {
+        self.replace(owner, name, now_ms, |it| {
+            let wider = it.confined.as_ref().and_then(|it| it.with_grant(grant)).map(Arc::new);
+            it.confined = wider.or(it.confined.take());
+        })
+    }
+
+    /// A server of this owner is another one from now on. Returns it if it must be started.
+    fn replace(
+        &mut self,
+        owner: &ServerOwner,
+        name: &str,
+        now_ms: u64,
+        change: impl FnOnce(&mut ServerIdentity),
+    ) -> Option<FreshServer> {
         let is_it = |it: &&mut ServerUse| it.config.name == name;
         let old = self.by_owner.get_mut(owner)?.uses.iter_mut().find(is_it)?.server;
-        let launch = ServerIdentity { link: link.clone(), ..self.shared.get(&old)?.launch.clone() };
+        let mut launch = self.shared.get(&old)?.launch.clone();
+        change(&mut launch);
         let (server, fresh) = self.share(launch, now_ms);
         let it = self.by_owner.get_mut(owner)?.uses.iter_mut().find(is_it)?;
         (it.server, it.last_notice) = (server, None);
-        it.config.link.clone_from(link);
         self.stop_unused();
         fresh
     }
@@ -351,7 +376,7 @@ impl Servers {
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
         for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
-            let spec = spec(name, config, tool);
+            let spec = tool_spec(name, config, tool);
             mcp_tools.tools.push(ForeignTool {
                 spec: spec.clone(),
                 server: config.name.clone(),
@@ -458,22 +483,11 @@ fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
     };
     let ServerGround { cwd, env, confined, gate } =
         ground(config, &request.roots, &request.cwd, &request.env, request.confined.as_deref());
+    let name = ProgramName::Server(config.name.clone());
+    let confined = confined.map(|it| Arc::new(request.rights.widened(&name, Arc::unwrap_or_clone(it))));
     let (link, scripts) = (config.link.clone(), config.scripts.clone());
     // A server in the client has no way to ask.
     let samples = request.rules.samples && !matches!(link, McpLink::Client { .. });
     let (timeout, max_restarts) = (Duration::from_millis(config.timeout_ms), request.rules.max_restarts);
     ServerIdentity { link, cwd, env, confined, gate, scripts, roots, timeout, max_restarts, samples }
-}
-
-fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        // People decide by it: it must not look like more than a name.
-        title: format!("{} ({} MCP)", text::first_line(&tool.name, 100), text::first_line(&config.name, 100)).into(),
-        description: tool.description.clone().into(),
-        // What a server says of its own harmlessness is no reason to believe it.
-        kind: ToolKind::Other,
-        parameters: tool.parameters.clone(),
-        traits: ToolTraits::default(),
-    }
 }

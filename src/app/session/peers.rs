@@ -62,7 +62,7 @@ fn launch(program: &ProgramAgent, resources: &SessionResources) -> Result<AgentL
         env: children.env.to_vec(),
         gate: let_out.and_then(|it| OutsideGate::of_line(it, &line)),
         confined,
-        told: children.hooks.told.clone(),
+        rights: children.hooks.rights.clone(),
         groups: children.hooks.groups.clone(),
     })
 }

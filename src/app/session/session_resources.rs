@@ -14,7 +14,7 @@ use crate::{
     world::{
         checkpoints::Checkpoints,
         models::Generator,
-        process::{Groups, lack_notices::LackNotices},
+        process::{Groups, program_rights::ProgramRights},
         provenance::Provenance,
         redaction::Secrets,
         tools::ToolSettings,
@@ -73,8 +73,8 @@ pub struct HookResources {
     pub confined: Option<Arc<Confinement>>,
     /// The session's log.
     pub transcript: String,
-    /// Notices to the user on what hooks lack.
-    pub told: LackNotices,
+    /// Of all programs of the session that castor starts by itself.
+    pub rights: ProgramRights,
 }
 
 /// Cancelled when the last that holds it is gone, which is the end of the session.

@@ -179,6 +179,33 @@ impl Denial {
         }
     }
 
+    /// What a question can give a hook or a server for a session; `None`: only the user's settings can.
+    pub fn program_grant(&self) -> Option<SandboxGrant> {
+        match self {
+            Self::Network | Self::Hosts { .. } | Self::Port { .. } | Self::Write { .. } | Self::Hidden { .. } => {
+                Some(self.grant_once())
+            }
+            // Secrets, guarded configuration, and what nobody can name.
+            Self::Credential { .. }
+            | Self::Config { .. }
+            | Self::NotKept { .. }
+            | Self::Unopenable { .. }
+            | Self::Looks
+            | Self::Other => None,
+        }
+    }
+
+    /// The same as the end of a question that begins with the program.
+    pub fn program_offer(&self) -> String {
+        match self {
+            Self::Hosts { hosts } => format!("reach {}", in_a_row(hosts)),
+            Self::Port { port } => format!("use {}", port.in_words()),
+            Self::Write { folder } => format!("write below {}", shown(folder)),
+            Self::Hidden { folder } => format!("read {}", shown(folder)),
+            _ => "use the network".to_owned(),
+        }
+    }
+
     /// The same for the session; `None`: not on offer.
     pub fn session_grant(&self) -> Option<Grant> {
         match self {

@@ -6,7 +6,10 @@ use super::{
     policy_queries::PolicyQueries,
     question_hooks::QuestionHooks,
 };
-use crate::engine::{step::Input, turn::TurnContext};
+use crate::{
+    base::held_program::HeldProgram,
+    engine::{step::Input, turn::TurnContext},
+};
 
 #[derive(Debug, Default)]
 pub(super) struct NonTurnWork {
@@ -24,11 +27,19 @@ impl NonTurnWork {
         self.question_hooks.observe_input(input, cx.step, has_turn);
         match input {
             Input::ServerQuestionWaits(it) => self.question_hooks.tell_waiting(it, &cx.spec.toolbox, cx.step),
-            Input::KeptInside(it) => cx.scratch.preamble.add_kept_inside(it),
+            Input::ProgramHeld(it) => note_held_program(it, cx, has_turn),
             Input::HookFinished { report, .. } => {
-                report.kept_inside.iter().for_each(|it| cx.scratch.preamble.add_kept_inside(it));
+                report.held.iter().for_each(|it| note_held_program(it, cx, has_turn));
             }
             _ => (),
         }
+    }
+}
+
+fn note_held_program(it: &HeldProgram, cx: &mut TurnContext<'_, '_>, has_turn: bool) {
+    match cx.scratch.preamble.add_held_program(it, cx.spec.toolbox.interactive) {
+        Some(notice) if has_turn => cx.step.emit_notice(&notice),
+        Some(notice) => cx.scratch.preamble.notice(notice),
+        None => (),
     }
 }

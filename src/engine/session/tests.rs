@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Session,
-    tests_given::{finding, kept_inside, origin, refused_key, spec, unseen_shown},
+    tests_given::{finding, held_program, origin, refused_key, spec, unseen_shown},
 };
 use crate::{
     base::{
@@ -335,8 +335,8 @@ impl World {
             12 => return HookReport::from_end(HookEnd::Exit(2)),
             _ => json!({}),
         };
-        let kept_inside = (self.dice(8) == 0).then(|| kept_inside(self.dice(20)));
-        HookReport { stdout: said.to_string(), kept_inside, ..HookReport::from_end(HookEnd::Exit(0)) }
+        let held = (self.dice(8) == 0).then(|| held_program(self.dice(20)));
+        HookReport { stdout: said.to_string(), held, ..HookReport::from_end(HookEnd::Exit(0)) }
     }
 
     fn chunks(&mut self) -> Vec<Chunk> {
@@ -434,7 +434,13 @@ impl World {
                 Act::Do(_, Effect::Abort { effect }) => {
                     assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
                 }
-                Act::Do(_, Effect::UpdateHealth { .. } | Effect::RememberRefusal { .. } | Effect::TellHook(_)) => (),
+                Act::Do(
+                    _,
+                    Effect::UpdateHealth { .. }
+                    | Effect::RememberRefusal { .. }
+                    | Effect::TellHook(_)
+                    | Effect::WidenProgram { .. },
+                ) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
                 Act::BeginStream { prompt, .. } => assert!(self.open_prompts.contains(&prompt), "{prompt:?} is over"),
             }

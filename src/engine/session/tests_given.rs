@@ -9,14 +9,16 @@ use crate::{
     base::{
         check::CheckFinding,
         credential::{Credential, CredentialOwner},
+        held_program::{HeldProgram, HoldReason, ProgramName},
         hook::{Hook, HookEvent, HookSource},
         ids::{EffectId, SessionId},
         limits::Limits,
         log::{Decision, Mode, Principal},
         model::{Details, Failure, FailureKind},
         path::AbsPath,
+        sandbox::Denial,
         tool::{ToolKind, ToolSpec, ToolTraits},
-        unseen_files::{KeptInside, UnseenFiles},
+        unseen_files::UnseenFiles,
     },
     engine::{
         context::{Instructions, SessionEnvironment},
@@ -151,8 +153,13 @@ pub(super) fn refused_key() -> Failure {
     Failure { details, ..Failure::new(FailureKind::Auth, "no key") }
 }
 
-pub(super) fn kept_inside(n: u64) -> KeptInside {
-    KeptInside { program: format!("the hook {n}"), roots: AbsPath::new("/w").into_iter().collect() }
+pub(super) fn held_program(n: u64) -> HeldProgram {
+    let denial = if n.is_multiple_of(3) { Denial::Other } else { Denial::Network };
+    let why = match n.is_multiple_of(2) {
+        true => HoldReason::Lacks(denial),
+        false => HoldReason::Unseen(AbsPath::new("/w").into_iter().collect()),
+    };
+    HeldProgram { program: ProgramName::Hook(n.to_string()), why }
 }
 
 pub(super) fn unseen_shown(effect: EffectId, roots: Vec<AbsPath>, die: u64) -> Input {

@@ -24,7 +24,7 @@ pub(super) enum Station {
     /// Of servers, that arose since the last turn.
     Questions,
     /// What programs outside would reach that an agent wrote.
-    Looks,
+    HeldPrograms,
     /// What user and model are told before it begins.
     Notices,
     /// Resources of servers that the prompt names.
@@ -47,7 +47,7 @@ pub(super) enum Station {
     Send,
     Calls,
     /// The same, of hooks around the calls.
-    LooksAfterCalls,
+    HeldAfterCalls,
     /// Memory files of the folders that the calls came to.
     Discovery,
     /// The same calls again and again.

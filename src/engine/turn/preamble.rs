@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     base::{
         credential::{Credential, CredentialOwner},
+        held_program::{HeldProgram, HoldReason, ProgramName, lack_in_words},
         ids::ElicitationId,
         text,
-        unseen_files::KeptInside,
     },
     engine::step::{Input, Server, ServerStatus, TrustForm, TrustPrompt, WaitingQuestion},
 };
@@ -40,8 +40,8 @@ pub struct Preamble {
     opened: bool,
     /// Questions of servers, since the last turn.
     questions: Vec<WaitingQuestion>,
-    /// Programs that run in the sandbox though settings say outside.
-    kept_inside: Vec<KeptInside>,
+    /// Programs that the user is to be asked about.
+    held_programs: Vec<HeldProgram>,
 }
 
 impl Preamble {
@@ -73,25 +73,36 @@ impl Preamble {
             && self.notices.is_empty()
             && self.questions.is_empty()
             && self.doubt.is_none()
-            && self.kept_inside.is_empty()
+            && self.held_programs.is_empty()
     }
 
-    /// The user is to be asked about it, unless it is asked about once already.
-    pub fn add_kept_inside(&mut self, it: &KeptInside) {
-        let is_same = |known: &KeptInside| known.program == it.program;
-        if !self.kept_inside.iter().any(is_same) && !self.told.contains(&it.program) {
-            self.kept_inside.push(it.clone());
+    /// The user is to be asked about it, unless that happened before. Returns what they are told instead, where nobody can
+    /// be asked or no answer would help.
+    pub fn add_held_program(&mut self, it: &HeldProgram, interactive: bool) -> Option<String> {
+        let is_same = |known: &HeldProgram| known.program == it.program;
+        if self.held_programs.iter().any(is_same) || self.told.contains(&it.program.to_string()) {
+            return None;
+        }
+        match &it.why {
+            HoldReason::Lacks(denial) if !interactive || denial.program_grant().is_none() => {
+                self.note_told_program(&it.program);
+                Some(format!("About {}: {}.", it.program, lack_in_words(denial)))
+            }
+            _ => {
+                self.held_programs.push(it.clone());
+                None
+            }
         }
     }
 
     /// The oldest one.
-    pub fn take_kept_inside(&mut self) -> Option<KeptInside> {
-        (!self.kept_inside.is_empty()).then(|| self.kept_inside.remove(0))
+    pub fn take_held_program(&mut self) -> Option<HeldProgram> {
+        (!self.held_programs.is_empty()).then(|| self.held_programs.remove(0))
     }
 
-    /// The user is asked about that program: nothing more is asked about it.
-    pub fn note_look_question(&mut self, program: &str) {
-        self.told.insert(program.to_owned());
+    /// The user hears of that program: nothing more is said about it.
+    pub fn note_told_program(&mut self, program: &ProgramName) {
+        self.told.insert(program.to_string());
     }
 
     pub fn add_question(&mut self, it: WaitingQuestion) {

@@ -3,8 +3,8 @@
 use super::{
     agent_hooks, build, calls, composing, expansion,
     flow::{Flow, Station},
-    inbox, limits, looks, loop_recovery, memory_discovery, memory_reading, mentions, model_checks, request_hooks,
-    route, sampling, server_credentials, server_questions, server_wait,
+    held_programs, inbox, limits, loop_recovery, memory_discovery, memory_reading, mentions, model_checks,
+    request_hooks, route, sampling, server_credentials, server_questions, server_wait,
     spec::TurnContext,
     state::TurnState,
     trust,
@@ -23,7 +23,7 @@ const RECIPE: &[(Station, Enter)] = &[
     (Station::Servers, server_wait::wait_for_servers),
     (Station::Credentials, server_credentials::ask_for_credentials),
     (Station::Questions, server_questions::ask_waiting),
-    (Station::Looks, looks::ask_about_unseen),
+    (Station::HeldPrograms, held_programs::ask_about_held),
     (Station::Notices, server_wait::tell_notices),
     (Station::Mentions, mentions::read_mentioned),
     (Station::SessionStart, agent_hooks::session_start),
@@ -41,7 +41,7 @@ const RECIPE: &[(Station, Enter)] = &[
     (Station::Send, sampling::send_request),
     // The answer made calls. From the last of these it goes back to the limits.
     (Station::Calls, calls::run_calls),
-    (Station::LooksAfterCalls, looks::ask_about_unseen),
+    (Station::HeldAfterCalls, held_programs::ask_about_held),
     (Station::Discovery, memory_discovery::discover_memory),
     (Station::Repetition, loop_recovery::check_repetition),
     (Station::Progress, model_checks::check_progress),

@@ -15,14 +15,19 @@ use super::{
     connection::{Incoming, Peer},
 };
 use crate::{
-    base::{fs::BoxFuture, path::AbsPath, peer_agent::ProgramAgent, sandbox::Confinement, text},
+    base::{
+        fs::BoxFuture,
+        held_program::{ProgramName, lack_in_words},
+        path::AbsPath,
+        peer_agent::ProgramAgent,
+        sandbox::{Confinement, Denial},
+        text,
+    },
     client::peer::{self, AUTH_REQUIRED, PeerFacts, Refusal},
     world::{
         disk,
         process::{
-            Groups, PipedProcess, Spawn, Stdin,
-            lack_notices::{LackNotices, lack_in_words},
-            outside::OutsideGate,
+            Groups, PipedProcess, Spawn, Stdin, outside::OutsideGate, program_rights::ProgramRights,
             server_process::ServerProcess,
         },
         secrets::name_looks_secret,
@@ -47,8 +52,7 @@ pub struct AgentLaunch {
     pub confined: Option<Confinement>,
     /// The user wants it outside: where the gate is open, nothing holds it.
     pub gate: Option<OutsideGate>,
-    /// Notices to the user of its rights.
-    pub told: LackNotices,
+    pub rights: ProgramRights,
     pub groups: Groups,
 }
 
@@ -241,10 +245,13 @@ async fn spawn(
     let process = ServerProcess::new(life, stderr, secrets.filter(|it| it.len() >= 6).collect());
     let (peer, incoming) = Peer::connect(stdout, stdin);
     let (stop, stopped) = oneshot::channel();
-    let line = launch.program.line();
-    let (told, confined) = (launch.told.clone(), confined.cloned());
-    // Its answers are the model's: only its log says what it lacked.
-    let lack = move |said: &str| lack_in_words(confined.as_ref()?, said).filter(|_| told.is_new(&line));
+    let program = ProgramName::Agent(launch.program.line());
+    let (rights, confined, trace) = (launch.rights.clone(), confined.cloned(), process.trace());
+    // Its answers are the model's: its log and its sandbox say what it lacked.
+    let lack = move |end: &str| {
+        let found = trace.take_lack(confined.as_ref()?, Some(end).filter(|it| !it.is_empty()));
+        found.filter(|_| rights.note_told(&program))
+    };
     let ended = tokio::spawn(keep(process, lack, stopped));
     Ok((Keeper { stop, ended }, peer, incoming))
 }
@@ -259,10 +266,9 @@ fn absence(why: &io::Error) -> String {
 /// Until nobody wants it any more. It has a moment to leave by itself.
 async fn keep(
     mut process: ServerProcess,
-    lack: impl Fn(&str) -> Option<String>,
+    lack: impl Fn(&str) -> Option<Denial>,
     stopped: oneshot::Receiver<()>,
 ) -> AgentEnd {
-    let log = process.log_tail();
     let mut by_itself = tokio::select! {
         () = process.wait_for_exit() => true,
         _ = stopped => false,
@@ -274,7 +280,7 @@ async fn keep(
     // All of it is gone by now: it is not waited for in earnest.
     let findings = timeout(FAREWELL, process.final_findings()).await.ok().and_then(|it| it.in_words("another agent"));
     let mut reason = if by_itself { process.exit_reason().await } else { String::new() };
-    let lack = lack(&log.take());
+    let lack = lack(&reason).map(|it| lack_in_words(&it));
     if let Some(it) = lack.as_ref().filter(|_| !reason.is_empty()) {
         reason += &format!(". {it}");
     }

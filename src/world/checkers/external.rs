@@ -10,6 +10,7 @@ use super::{CheckError, CheckSite};
 use crate::{
     base::{
         check::{Check, CheckFinding},
+        held_program::lack_in_words,
         log::Decision,
         path::AbsPath,
         sandbox::Confinement,
@@ -17,7 +18,7 @@ use crate::{
     },
     world::{
         disk,
-        process::{Exit, Groups, PipedProcess, Spawn, Stdin, sandbox},
+        process::{Exit, Groups, PipedProcess, Spawn, Stdin, program_rights::find_lack, sandbox},
     },
 };
 
@@ -52,10 +53,14 @@ pub async fn ask(
         it = &mut read => it,
         never = async { tokio::join!(tell, mute); std::future::pending::<Result<Vec<u8>, CheckError>>().await } => never,
     }?;
-    match life.wait().await {
+    let end = life.wait().await;
+    // It was muted: only its sandbox says what it lacked.
+    let lack = confined.as_ref().and_then(|it| find_lack(it, cwd, "", &end, ""));
+    let lack = lack.map(|it| format!(". {}", lack_in_words(&it))).unwrap_or_default();
+    match end {
         Exit { code: Some(0), .. } => finding(&said),
-        Exit { code: Some(code), .. } => Err(CheckError::Ended(format!("ended with exit code {code}"))),
-        Exit { signal, .. } => Err(CheckError::Ended(format!("was ended by {}", signal.unwrap_or_default()))),
+        Exit { code: Some(code), .. } => Err(CheckError::Ended(format!("ended with exit code {code}{lack}"))),
+        Exit { signal, .. } => Err(CheckError::Ended(format!("was ended by {}{lack}", signal.unwrap_or_default()))),
     }
 }
 

@@ -35,7 +35,6 @@ use crate::{
         tool::{Display, ToolError, ToolOutput},
     },
     world::process::{
-        lack_notices::lack_in_words,
         outside::OutsideGate,
         sandbox::{self, Quarantine},
     },
@@ -169,9 +168,9 @@ impl Connection {
         let mut res = self.send(&call).await;
         // Behind castor's own words, which name the tool in quotes.
         let failure = res.error.as_ref().and_then(|it| it.message.split_once(": ")).map_or("", |it| it.1);
-        let lack = lack_in_words(&confined, &format!("{}\n{failure}", found.take_log()));
-        found
-            .add_text(lack.filter(|it| !failure.contains(it.as_str()) && found.note_lack()).map(|it| format!("{it}.")));
+        if let Some(it) = &self.asking {
+            it.report_lack(found.trace().take_lack(&confined, res.error.is_some().then_some(failure))).await;
+        }
         let look = move |before: Arc<Quarantine>| {
             found.take().into_iter().chain(before.findings().in_words("this call")).collect()
         };

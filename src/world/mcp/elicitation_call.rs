@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::{EventSink, ServerEvent, ServerQuestion, elicitation};
 use crate::base::{
     elicitation::{ElicitationSupport, Reply},
+    held_program::HoldReason,
     sampling::ServerAsk,
+    sandbox::Denial,
 };
 
 /// Questions that a server may have open: a person answers one after the other.
@@ -80,6 +82,13 @@ impl ServerAsker {
         }
         (self.tell)(ServerEvent::QuestionWithdrawn(number)).await;
         Ok(Reply::Cancelled(None))
+    }
+
+    /// The sandbox refused it something that it needs.
+    pub async fn report_lack(&self, lack: Option<Denial>) {
+        if let Some(it) = lack {
+            (self.tell)(ServerEvent::Held(HoldReason::Lacks(it))).await;
+        }
     }
 
     pub async fn report_update(&self, uri: String) {

@@ -49,6 +49,7 @@ use crate::{
     base::{
         elicitation::{ElicitationSupport, Reply},
         fs::BoxFuture,
+        held_program::HoldReason,
         mcp::McpLink,
         path::AbsPath,
         sampling::ServerAsk,
@@ -127,8 +128,8 @@ pub enum ServerEvent {
     ResourceUpdated(String),
     /// The user has done what the page of that name was for.
     PageCompleted(String),
-    /// It runs in the sandbox though the user wants it outside: what it reaches.
-    KeptInside(Vec<AbsPath>),
+    /// The sandbox holds it, which the user hears of.
+    Held(HoldReason),
     /// It is gone, or could not be started; another try, `Ready` or `Lost` follows.
     Down(ServerOutage),
     /// It could not be reached, or is gone for good: why, in one line for people.

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::{base::terminal::ObeyedFindings, world::process::server_process::LogTail};
+use crate::{base::terminal::ObeyedFindings, world::process::server_process::ProcessTrace};
 
 /// Of the process that runs now. Cheap to clone: all hold the same.
 #[derive(Clone, Default)]
@@ -15,9 +15,7 @@ pub struct PendingFindings(Arc<Shared>);
 struct Shared {
     notes: Mutex<Vec<String>>,
     is_outside: AtomicBool,
-    log: Mutex<LogTail>,
-    /// The user was told what the server lacks: once is enough.
-    has_told_lack: AtomicBool,
+    trace: Mutex<ProcessTrace>,
 }
 
 const WHO: &str = "the server";
@@ -26,10 +24,6 @@ impl PendingFindings {
     /// A process has started: what was found then.
     pub(super) fn add(&self, found: &ObeyedFindings) {
         self.with(|it| it.extend(found.in_words(WHO)));
-    }
-
-    pub(super) fn add_text(&self, text: Option<String>) {
-        self.with(|it| it.extend(text));
     }
 
     /// It runs outside, or does not as its gate was closed: that is told once in a session and line.
@@ -50,19 +44,14 @@ impl PendingFindings {
         self.0.is_outside.swap(false, Ordering::Relaxed)
     }
 
-    /// A process has started, with this log.
-    pub(super) fn follow(&self, log: LogTail) {
-        *self.0.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+    /// A process has started, which tells this of itself.
+    pub(super) fn follow(&self, trace: ProcessTrace) {
+        *self.0.trace.lock().unwrap_or_else(PoisonError::into_inner) = trace;
     }
 
-    /// What it logged since this was asked last.
-    pub(super) fn take_log(&self) -> String {
-        self.0.log.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Whether nothing was told yet of what it lacks. It is now.
-    pub(super) fn note_lack(&self) -> bool {
-        !self.0.has_told_lack.swap(true, Ordering::Relaxed)
+    /// What the process that runs now tells of itself.
+    pub(super) fn trace(&self) -> ProcessTrace {
+        self.0.trace.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What was not told yet.

@@ -24,7 +24,7 @@ use super::{
     stdio, web,
 };
 use crate::{
-    base::{elicitation::ElicitationSupport, mcp::McpLink, text},
+    base::{elicitation::ElicitationSupport, held_program::HoldReason, mcp::McpLink, text},
     world::{http, process::server_process::ServerProcess},
 };
 
@@ -94,16 +94,20 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
         if let Some(gate) = launch.gate.as_ref().filter(|_| open.refusal.is_some()) {
-            tell(ServerEvent::KeptInside(gate.roots.clone())).await;
+            tell(ServerEvent::Held(HoldReason::Unseen(gate.roots.clone()))).await;
         }
         held.findings.note_start(open.is_outside, open.refusal.take());
-        open.process.iter().for_each(|it| held.findings.follow(it.log_tail()));
+        let trace = open.process.as_ref().map(ServerProcess::trace).unwrap_or_default();
+        held.findings.follow(trace.clone());
         let confined = launch.confined.clone().filter(|_| !open.is_outside);
         tell(ServerEvent::Ready { connection: connection.clone(), lists: Box::new(ready.clone()) }).await;
         let gone = tokio::select! {
-            why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(stdio::with_lack(why, confined.as_deref())),
+            why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
             () = plug.wait_until_renewed() => None,
         };
+        if let (Some(why), Some(it)) = (&gone, &confined) {
+            listener.asking.report_lack(trace.take_lack(it, Some(why))).await;
+        }
         let mut outage = Outage { plug: &mut plug, restarts: &mut restarts, tell };
         (open, ready) = match outage.restart(&mut launch, gone, doors, &listener).await {
             Ok(it) => it,

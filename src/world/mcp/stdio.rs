@@ -15,9 +15,7 @@ use crate::{
     base::{mcp::McpLink, path::AbsPath, sandbox::Confinement},
     world::{
         disk,
-        process::{
-            Groups, PipedProcess, Spawn, Stdin, lack_notices::lack_in_words, reach, server_process::ServerProcess,
-        },
+        process::{Groups, PipedProcess, Spawn, Stdin, reach, server_process::ServerProcess},
         secrets::{name_looks_secret, value_looks_secret},
     },
 };
@@ -62,19 +60,15 @@ pub(super) async fn open(
     let process = ServerProcess::new(life, stderr, secrets);
     let overflow = LineOverflow::default();
     let transport = LineTransport::new(stdout, stdin, overflow.clone());
+    let (trace, asking) = (process.trace(), listener.asking.clone());
     let open = match OpenConnection::handshake(transport, listener, Some(process)).await {
-        Err(StartError::Gone(why)) => return Err(StartError::Gone(with_lack(why, confined))),
+        Err(StartError::Gone(why)) => {
+            asking.report_lack(confined.and_then(|it| trace.take_lack(it, Some(&why)))).await;
+            return Err(StartError::Gone(why));
+        }
         it => it?,
     };
     Ok(OpenConnection { overflow, is_outside, refusal, ..open })
-}
-
-/// Why a confined one ended, with what it lacked most likely.
-pub(super) fn with_lack(why: String, confined: Option<&Confinement>) -> String {
-    match confined.and_then(|it| lack_in_words(it, &why)) {
-        Some(lack) => format!("{why}. {lack}"),
-        None => why,
-    }
 }
 
 /// Why a program did not start, in a person's words.

@@ -5,7 +5,7 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::{
-    Exit, Groups, ObeyedFindings, Spawn, record::SandboxRecord, sandbox::Quarantine, signal_name, spawn_child,
+    Exit, Groups, ObeyedFindings, Spawn, program_rights::ProcessRefusals, sandbox::Quarantine, signal_name, spawn_child,
 };
 
 /// A process that we started, and its streams.
@@ -23,7 +23,7 @@ pub struct ProcessGuard {
     groups: Groups,
     over: bool,
     quarantine: Arc<Quarantine>,
-    record: Option<Arc<SandboxRecord>>,
+    refusals: ProcessRefusals,
 }
 
 /// Whose findings these are, in the log.
@@ -44,9 +44,10 @@ impl Spawn<'_> {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it could be spoken to"));
         };
-        let (quarantine, record) = (placeholders.quarantine(), placeholders.record());
+        let quarantine = placeholders.quarantine();
+        let refusals = ProcessRefusals { record: placeholders.record(), network: placeholders.network_record() };
         groups.add(pid, mark, placeholders);
-        let life = ProcessGuard { child, pid, groups: groups.clone(), over: false, quarantine, record };
+        let life = ProcessGuard { child, pid, groups: groups.clone(), over: false, quarantine, refusals };
         Ok(PipedProcess { life, stdin, stdout, stderr })
     }
 }
@@ -60,9 +61,8 @@ impl ProcessGuard {
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
         let findings = log_findings(self.quarantine.findings());
-        let refusals = self.record.as_ref().and_then(|it| it.read());
-        let code = status.and_then(|it| it.code());
-        Exit { code, signal, left_running: left, findings, refusals, ..Exit::default() }
+        let end = self.refusals.read(status.and_then(|it| it.code()));
+        Exit { signal, left_running: left, findings, ..end }
     }
 
     /// Ends it with all its children, and waits until the last is gone. Its exit, unless that was waited for before.
@@ -77,6 +77,11 @@ impl ProcessGuard {
             self.over = true;
         }
         Some(exit)
+    }
+
+    /// What the sandbox refused it, by the time that this is read.
+    pub fn refusals(&self) -> ProcessRefusals {
+        self.refusals.clone()
     }
 
     /// What is found when the last of it is gone, beside what was told by then.

@@ -12,9 +12,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Exit, ObeyedFindings, ProcessGuard};
+use super::{Exit, ObeyedFindings, ProcessGuard, program_rights::ProcessRefusals};
 use crate::{
-    base::{path::AbsPath, text},
+    base::{
+        path::AbsPath,
+        sandbox::{Confinement, Denial},
+        text,
+    },
     world::disk,
 };
 
@@ -35,12 +39,12 @@ pub struct ServerProcess {
     exit: Option<Exit>,
     /// Ends with stderr.
     log: JoinHandle<LogDigest>,
-    tail: LogTail,
+    trace: ProcessTrace,
 }
 
 /// The newest lines of a server's log, until somebody takes them. Cheap to clone: all hold the same.
 #[derive(Clone, Default)]
-pub struct LogTail(Arc<Mutex<String>>);
+struct LogTail(Arc<Mutex<String>>);
 
 impl LogTail {
     fn add(&self, lines: &str) {
@@ -48,19 +52,37 @@ impl LogTail {
         *kept = text::tail(&format!("{kept}{lines}"), MAX_TAIL).to_owned();
     }
 
-    pub fn take(&self) -> String {
+    fn take(&self) -> String {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What tells of a running process what it lacks: its log, and what its sandbox refused. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct ProcessTrace {
+    log: LogTail,
+    refusals: ProcessRefusals,
+}
+
+impl ProcessTrace {
+    /// What it lacked for its work since this was asked last. `failure`: what it answered; `None`: its work went well.
+    pub fn take_lack(&self, it: &Confinement, failure: Option<&str>) -> Option<Denial> {
+        let log = self.log.take();
+        match failure {
+            Some(why) => self.refusals.lack_of_failure(it, &format!("{log}\n{why}")),
+            None => self.refusals.lack_of_work(it, &log),
+        }
     }
 }
 
 impl ServerProcess {
     pub fn new(life: ProcessGuard, stderr: ChildStderr, secrets: Vec<String>) -> Self {
-        let tail = LogTail::default();
-        Self { life, exit: None, log: tokio::spawn(log(stderr, secrets, tail.clone())), tail }
+        let trace = ProcessTrace { log: LogTail::default(), refusals: life.refusals() };
+        Self { life, exit: None, log: tokio::spawn(log(stderr, secrets, trace.log.clone())), trace }
     }
 
-    pub fn log_tail(&self) -> LogTail {
-        self.tail.clone()
+    pub fn trace(&self) -> ProcessTrace {
+        self.trace.clone()
     }
 
     /// New configuration from its start is quarantined; what appears between its calls may be the user's.

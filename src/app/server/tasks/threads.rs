@@ -124,6 +124,7 @@ impl Threads {
             | Effect::WriteScratch { .. }
             | Effect::UpdateHealth { .. }
             | Effect::RememberRefusal { .. }
+            | Effect::WidenProgram { .. }
             | Effect::SayOnce { .. }
             | Effect::ApplyTrust(_)
             | Effect::ReadDefinitions
@@ -334,8 +335,8 @@ async fn ask_server(task: EffectTask, query: ServerQuery) {
 
 async fn check(task: EffectTask, check: Check, groups: Groups) {
     let (site, held) = checker_site(&task.resources, &check).await;
-    if let Some(HeldChecker { kept, notice }) = held {
-        task.send_answer(Input::KeptInside(Box::new(kept))).await;
+    if let Some(HeldChecker { held, notice }) = held {
+        task.send_answer(Input::ProgramHeld(Box::new(held))).await;
         if let Some(it) = notice {
             task.send_answer(Input::Announce(it)).await;
         }

@@ -2,7 +2,8 @@
 //!
 //! The command's process installs a filter (`filter`) whose listener the sandbox's init process takes over (`recorder`).
 //! That one lets each call go on, and writes down those that the sandbox will refuse (`attempt`) with the process that met
-//! it (`findings`). Castor reads the record when the command has ended. It leads to questions, and never gives a right.
+//! it (`findings`). Castor reads the record when a command has ended, and while a server runs. It leads to questions, and
+//! never gives a right.
 
 #[cfg(target_os = "linux")]
 mod attempt;
@@ -60,7 +61,7 @@ impl SandboxRecord {
         let size = usize::try_from(self.0.metadata().ok()?.len()).ok()?;
         let mut text = vec![0; size];
         self.0.read_exact_at(&mut text, 0).ok()?;
-        let mut all: Vec<Refusal> = serde_json::from_slice(&text).ok()?;
+        let mut all: Vec<Refusal> = serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()?;
         // Where no folder is, nobody makes anything.
         all.retain(|it| !matches!(&it.what, Refused::Write(it) if !it.as_path().parent().is_some_and(Path::is_dir)));
         Some(all)

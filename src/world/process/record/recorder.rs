@@ -68,9 +68,8 @@ impl Recorder {
         let listener = take(&handle, RawFd::from_ne_bytes(number))?;
         // SAFETY: takes numbers only; older kernels know no such flag, and go on without it.
         _ = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
-        let (listener, findings) = (Some(listener), Findings::default());
-        let (to, command) = (record.into(), pid);
-        let res = Self { to, listener, closed, findings, command };
+        let findings = Findings::default();
+        let res = Self { to: record.into(), listener: Some(listener), closed, findings, command: pid };
         // That there is a record at all is known from now on.
         res.write().ok()?;
         // Before it the command does not start.
@@ -115,20 +114,26 @@ impl Recorder {
         }
         let pid = i32::try_from(call.pid).unwrap_or_default();
         let new = self.look_at(&Attempt { pid, number: call.data.nr, args: call.data.args });
+        // SAFETY: the kernel reads a number, which lives through the call.
+        let is_same = || unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call.id) } == 0;
+        // Else the number may have been another process's, and so may what was read. Written before the process goes on, so
+        // that castor knows what a server speaks of.
+        if let Some(it) = new.filter(|_| is_same()) {
+            self.findings.add(it);
+            _ = self.write();
+        }
         let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or_default();
         let answer = seccomp_notif_resp { id: call.id, val: 0, error: 0, flags };
-        // SAFETY: the kernel reads one such struct, which lives through the call.
-        let is_same = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) } == 0;
-        // Else the number may have been another process's, and so may what was read.
-        if let Some(it) = new.filter(|_| is_same) {
-            self.findings.add(it);
-        }
+        // SAFETY: the kernel reads one such struct, which lives through the call. It fails where the process was killed.
+        _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
     }
 
     fn look_at(&mut self, attempt: &Attempt) -> Option<(Refused, Vec<i32>)> {
         if let Subject::Exit = filter::find(attempt.number)? {
             // As the kernel cuts it.
-            self.findings.end_of_thread(attempt.pid, (attempt.argument(0) & 0xff) as i32);
+            let code = (attempt.argument(0) & 0xff) as i32;
+            self.findings.end_of_thread(attempt.pid, code);
+            _ = (code != 0).then(|| self.write());
             return None;
         }
         let what = attempt.refused(&self.closed)?;
@@ -143,8 +148,8 @@ impl Recorder {
 
     fn write(&self) -> io::Result<()> {
         let text = serde_json::to_vec(&self.findings.refusals())?;
-        self.to.write_all_at(&text, 0)?;
-        self.to.set_len(text.len().try_into().unwrap_or_default())
+        // Behind a shorter one an older rest stays, which nobody reads.
+        self.to.write_all_at(&text, 0)
     }
 }
 
