@@ -20,7 +20,6 @@ pub mod file_uri;
 pub mod fs;
 pub mod grant;
 pub mod guarded_names;
-pub mod held_program;
 pub mod history;
 pub mod hook;
 pub mod host_pattern;
@@ -66,3 +65,5 @@ pub mod tool;
 pub mod tool_offer;
 pub mod trust;
 pub mod unseen_files;
+
+pub use sandbox::held_program;

@@ -2,6 +2,7 @@
 
 mod denial;
 mod grant;
+pub mod held_program;
 mod program;
 mod protected_paths;
 mod refusal;

@@ -2,6 +2,8 @@
 //! what is not.
 #![cfg(target_os = "linux")]
 
+mod lacks;
+
 use std::{
     fs,
     io::Read,

@@ -1,6 +1,8 @@
 //! Prepared inside, triggered outside: repositories that a command leaves, and the user's own git beside and after it.
 #![cfg(target_os = "linux")]
 
+mod unfinished;
+
 use std::{
     fs,
     path::{Path, PathBuf},

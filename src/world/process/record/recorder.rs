@@ -68,8 +68,8 @@ impl Recorder {
         let listener = take(&handle, RawFd::from_ne_bytes(number))?;
         // SAFETY: takes numbers only; older kernels know no such flag, and go on without it.
         _ = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
-        let findings = Findings::default();
-        let res = Self { to: record.into(), listener: Some(listener), closed, findings, command: pid };
+        let res =
+            Self { to: record.into(), listener: Some(listener), closed, findings: Findings::default(), command: pid };
         // That there is a record at all is known from now on.
         res.write().ok()?;
         // Before it the command does not start.
@@ -131,9 +131,8 @@ impl Recorder {
     fn look_at(&mut self, attempt: &Attempt) -> Option<(Refused, Vec<i32>)> {
         if let Subject::Exit = filter::find(attempt.number)? {
             // As the kernel cuts it.
-            let code = (attempt.argument(0) & 0xff) as i32;
-            self.findings.end_of_thread(attempt.pid, code);
-            _ = (code != 0).then(|| self.write());
+            self.findings.end_of_thread(attempt.pid, (attempt.argument(0) & 0xff) as i32);
+            _ = self.write();
             return None;
         }
         let what = attempt.refused(&self.closed)?;
@@ -147,9 +146,8 @@ impl Recorder {
     }
 
     fn write(&self) -> io::Result<()> {
-        let text = serde_json::to_vec(&self.findings.refusals())?;
         // Behind a shorter one an older rest stays, which nobody reads.
-        self.to.write_all_at(&text, 0)
+        self.to.write_all_at(&serde_json::to_vec(&self.findings.refusals())?, 0)
     }
 }
 

@@ -320,11 +320,9 @@ impl WatchedCommand for Quarantine {
 /// Puts aside what is new since castors that are no more ran something.
 pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
     let before = placeholder_records::take_quarantines::<Quarantine>(folder);
-    before.map(|it| it.findings()).fold(ObeyedFindings::default(), |mut all, it| {
-        all.quarantined.extend(it.quarantined);
-        all.disarmed.extend(it.disarmed);
-        all
-    })
+    let found = before.map(|it| it.findings());
+    let quarantined = found.flat_map(|it| it.quarantined.into_iter().chain(it.disarmed)).collect();
+    ObeyedFindings { quarantined, ..ObeyedFindings::default() }
 }
 
 fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {

@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::{Seen, open, order, prompt};
 use crate::{
     client::Sandbox,
-    let_out::{Seen, open, order, prompt},
     model_server::{calls, says},
     outside::{bed, python_server, with_model},
 };
