@@ -26,9 +26,6 @@ use crate::base::sandbox::Refused;
 /// Lies at the same address in a process that was forked just now.
 static PROBE: [u8; 4] = *b"cast";
 
-/// The newest flag of a listener: both sides of a call share one processor, which halves its cost.
-const SYNC_WAKE_UP: u64 = 1;
-
 /// In the process that becomes the command, its end of what it and the sandbox's init process say to each other before.
 pub struct Installer(pub UnixStream);
 
@@ -66,8 +63,6 @@ impl Recorder {
         let mut number = [0; 4];
         ours.read_exact(&mut number).ok()?;
         let listener = take(&handle, RawFd::from_ne_bytes(number))?;
-        // SAFETY: takes numbers only; older kernels know no such flag, and go on without it.
-        _ = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
         let res =
             Self { to: record.into(), listener: Some(listener), closed, findings: Findings::default(), command: pid };
         // That there is a record at all is known from now on.
