@@ -40,7 +40,8 @@ pub struct Turn {
 
 impl Turn {
     pub fn new(role: Role) -> Self {
-        Self::with_parts(role, Vec::new())
+        // Most turns have one part, and a part is large: a vector that grows by itself begins with room for four.
+        Self::with_parts(role, Vec::with_capacity(1))
     }
 
     fn with_parts(role: Role, parts: Vec<TurnPart>) -> Self {
