@@ -1,5 +1,6 @@
 //! engine decides: pure state machines. No async, clock, disk, environment or randomness.
 
+pub mod commands;
 pub mod context;
 pub mod hooks;
 pub mod policy;
@@ -7,5 +8,6 @@ pub mod record;
 pub mod routing;
 pub mod scheduler;
 pub mod session;
+pub mod session_tools;
 pub mod step;
 pub mod turn;

@@ -27,11 +27,11 @@ use crate::{
         tool::ToolKind,
     },
     engine::{
+        commands::{undo, undo_arguments::describe_checkpoints},
         policy,
         record::Record,
-        session::undo::describe_checkpoints,
         step::RewindTarget,
-        turn::{checkpoints, undo},
+        turn::checkpoints,
     },
     world::{
         checkpoints::{Checkpoints, Limits},

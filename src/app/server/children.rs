@@ -36,8 +36,8 @@ use crate::{
     },
     engine::{
         record::SessionOrigin,
-        scheduler::delegate::{agent_name, delegation},
         session::Session,
+        session_tools::delegate::{agent_name, delegation},
         step::{Effect, Input, OptionValue, StepOutput},
         turn::{ChildModel, ChildStart, child_spec, run_state},
     },

@@ -31,7 +31,7 @@ use crate::{
         ids::{EffectId, SessionId},
         path::AbsPath,
     },
-    engine::{session::commands::reads_definitions, step::Input},
+    engine::{commands::reads_definitions, step::Input},
     wire::{
         acp::definition_list::{self, DefinitionList},
         jsonrpc::error,

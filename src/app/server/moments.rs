@@ -12,7 +12,7 @@ use crate::{
         model::{Failure, FailureKind},
         tool::EXIT_PLAN_MODE,
     },
-    engine::{record::COMMAND_META, session::commands::find_command, turn::LOOP_DETECTED},
+    engine::{commands::find_command, record::COMMAND_META, turn::LOOP_DETECTED},
 };
 
 /// What is known of the sessions that something was told of.

@@ -2,7 +2,7 @@
 
 use super::outbox::Outbox;
 use crate::{
-    app::session::live_session::LiveSession, engine::session::file_commands::OfferedCommand,
+    app::session::live_session::LiveSession, engine::commands::file_commands::OfferedCommand,
     wire::acp::offered_commands,
 };
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     app::session::live_session::LiveSession,
-    engine::session::file_commands::OfferedCommand,
+    engine::commands::file_commands::OfferedCommand,
     wire::{
         acp::{
             updates::SessionView,

@@ -24,7 +24,7 @@ use crate::{
         server_order::{ServerOrder, ServerVerb},
     },
     engine::{
-        session::mcp_report::server_in_words,
+        commands::mcp_report::server_in_words,
         step::{Input, Server, ServerStatus},
     },
     wire::{

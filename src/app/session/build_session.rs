@@ -45,7 +45,8 @@ use crate::{
         context::{Instructions, PLANS, SessionEnvironment},
         policy,
         routing::aliases::Aliases,
-        scheduler::{self, Planning, Toolbox},
+        scheduler::Toolbox,
+        session_tools::{self, plan::Planning},
         step::ServerStatus,
         turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
     },
@@ -199,7 +200,7 @@ fn toolbox(
         _ => (sandbox_state.in_words(), confinement::policy_sandbox(sandbox_state, ground, settings)),
     };
     host.builtins.retain(|it| it.name != GOOGLE_WEB_SEARCH || search_model(host.options, settings, model).is_some());
-    let tools = scheduler::own_tools(std::mem::take(&mut host.builtins));
+    let tools = session_tools::own_tools(std::mem::take(&mut host.builtins));
     Toolbox::new(tools, found.rules, !host.client.headless)
         .with_renewals(host.client.renews_credentials(), host.client.opens_links)
         .with_saving(found.saves)

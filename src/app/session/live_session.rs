@@ -11,10 +11,7 @@ use crate::{
         money::Money,
         path::AbsPath,
     },
-    engine::{
-        session::{Session, file_commands::OfferedCommand},
-        step::Effect,
-    },
+    engine::{commands::file_commands::OfferedCommand, session::Session, step::Effect},
     wire::acp::{
         options::ChosenOptions,
         quota::QuotaPool,

@@ -12,6 +12,7 @@ use crate::{
     engine::{
         policy::{self, PolicyFile, Rule, RuleSet, Tier},
         scheduler::{self, SavedAnswers},
+        session_tools,
     },
     world::{
         process::Groups,
@@ -39,8 +40,11 @@ pub fn own_tools() -> &'static [ToolSpec] {
     static OWN: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
         let builtins = builtins(Groups::default());
         let of_servers = scheduler::resource_tools().iter().cloned();
-        let more = scheduler::tools_of_agents().into_iter().chain([scheduler::skills::spec(&[])]).chain(of_servers);
-        scheduler::own_tools(builtins.iter().map(|it| it.spec()).chain(more))
+        let more = session_tools::delegate::tools_of_agents()
+            .into_iter()
+            .chain([session_tools::skills::spec(&[])])
+            .chain(of_servers);
+        session_tools::own_tools(builtins.iter().map(|it| it.spec()).chain(more))
     });
     &OWN
 }

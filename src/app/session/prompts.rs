@@ -8,7 +8,7 @@ use crate::{
         text,
         trust::{TrustedFile, TrustedFileKind},
     },
-    engine::session::commands::is_own_command,
+    engine::commands::is_own_command,
     world::workspace::{
         extensions::{Extension, ExtensionState},
         folder_config::FolderConfig,

@@ -18,10 +18,9 @@ use crate::{
         scheduler::{
             call::{Call, CallState},
             display::{TITLE, describe_grant},
-            plan,
-            session_tools::is_session_tool,
             toolbox::{CallContext, Toolbox},
         },
+        session_tools::{is_session_tool, plan},
         step::{Confirmation, Effect, QuestionTopic, UserQuestion},
     },
 };

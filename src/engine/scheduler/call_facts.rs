@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{delegate, resource_tools, toolbox::Toolbox};
+use super::{resource_tools, toolbox::Toolbox};
 use crate::{
     base::{
         host_tools::HostTool,
@@ -10,7 +10,7 @@ use crate::{
         policy_answer::{PolicyAnswer, PolicyPart},
         tool::{PolicyClass, Targets, ToolCall, ToolKind},
     },
-    engine::{policy, record::Record, step::ForeignTool},
+    engine::{policy, record::Record, session_tools::delegate, step::ForeignTool},
 };
 
 /// Of one call; a query borrows from it.

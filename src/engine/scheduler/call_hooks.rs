@@ -10,7 +10,6 @@ use super::{
     checkpoints::run_hook,
     decide::{decide, in_lines},
     denials,
-    session_tools::is_session_tool,
     toolbox::{CallContext, Toolbox},
 };
 use crate::{
@@ -26,6 +25,7 @@ use crate::{
             HookOutcome, HookVerdict,
             firing::{AnswerEffect, Firing, FiringStart},
         },
+        session_tools::is_session_tool,
         step::Effect,
     },
 };

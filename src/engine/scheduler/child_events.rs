@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Scheduler, call::CallState, complete_task, delegate, escalate};
+use super::{Scheduler, call::CallState};
 use crate::{
     base::{
         content::{Part, joined_text},
@@ -14,7 +14,10 @@ use crate::{
         text,
         tool::PolicyClass,
     },
-    engine::record::Step,
+    engine::{
+        record::Step,
+        session_tools::{complete_task, delegate, escalate},
+    },
 };
 
 /// Most of one text of an activity, in bytes: the child's log has all of it.

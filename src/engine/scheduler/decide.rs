@@ -16,11 +16,10 @@ use crate::{
             call::{Call, CallState, Checking, Reviewer, Reviews},
             call_facts::CallFacts,
             client_policy::{apply_finding, disputed_verdict},
-            delegate, denials, history,
-            session_tools::is_session_tool,
-            skill_calls,
+            denials, history, skill_calls,
             toolbox::{CallContext, Toolbox},
         },
+        session_tools::{delegate, is_session_tool},
         step::Effect,
     },
 };

@@ -3,13 +3,15 @@
 use super::{
     call::{Call, Reviews},
     decide::decide,
-    delegate::{delegation, delegation_title},
     toolbox::CallContext,
 };
-use crate::base::{
-    agent::{AgentDefinition, AgentKind, AgentRun},
-    peer_agent::PeerAgent,
-    tool::{PolicyClass, Targets, ToolError, ToolKind, ToolOutput},
+use crate::{
+    base::{
+        agent::{AgentDefinition, AgentKind, AgentRun},
+        peer_agent::PeerAgent,
+        tool::{PolicyClass, Targets, ToolError, ToolKind, ToolOutput},
+    },
+    engine::session_tools::delegate::{delegation, delegation_title},
 };
 
 impl Call {

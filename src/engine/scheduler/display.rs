@@ -12,7 +12,10 @@ use crate::{
         text,
         tool::{PolicyClass, ToolCall, ToolKind},
     },
-    engine::scheduler::{delegate::delegation_title, peer_permission, skills, toolbox::Toolbox},
+    engine::{
+        scheduler::{peer_permission, toolbox::Toolbox},
+        session_tools::{delegate::delegation_title, skills},
+    },
 };
 
 /// Longest title, in characters.

@@ -10,7 +10,6 @@ use super::{
     call_facts::CallFacts,
     decide::decide,
     denials,
-    session_tools::is_session_tool,
     toolbox::{CallContext, Toolbox},
     unknown_tool::keep_or_hide,
 };
@@ -24,7 +23,10 @@ use crate::{
         peer_agent::PeerAgent,
         tool::{PolicyClass, TargetPart, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
-    engine::policy::{self, Query},
+    engine::{
+        policy::{self, Query},
+        session_tools::is_session_tool,
+    },
 };
 
 /// The reason, in the log, why a call of castor's own tool may run at the host.

@@ -1,8 +1,8 @@
 //! The tool call scheduler, from proposal to result: waves, approvals, runs. Every call ends exactly once.
 
+mod agent_exit;
 mod approval;
 mod asides;
-mod ask_user;
 mod call;
 mod call_facts;
 mod call_hooks;
@@ -10,44 +10,31 @@ mod changed_tools;
 mod checkpoints;
 mod child_events;
 mod client_policy;
-pub mod complete_task;
 pub mod decide;
-pub mod delegate;
 mod delegation;
 mod denials;
 mod display;
 mod edited_args;
 pub mod elicitation;
-mod escalate;
 mod history;
 pub mod host_calls;
 mod peer_permission;
-pub mod plan;
 mod plan_review;
 mod resource_calls;
 mod resource_tools;
 mod sandbox_denial;
 pub mod server_login;
-mod session_tools;
 pub mod skill_calls;
-pub mod skills;
-mod todos;
 mod tool_limit;
 mod toolbox;
-mod topic;
-mod transfer;
 mod unauthorized;
 mod unknown_tool;
 mod wave;
 
 pub use call_facts::evaluate;
 pub use call_hooks::diffs_text;
-pub use delegate::tools_of_agents;
 pub use denials::CancelReason;
-pub use plan::Planning;
 pub use resource_tools::specs as resource_tools;
-pub use session_tools::{is_session_tool, own_tools};
-pub use todos::NAME as TODO_TOOL;
 pub use tool_limit::FittedTools;
 pub use toolbox::{CallContext, SavedAnswers, Toolbox};
 
@@ -67,10 +54,11 @@ use crate::{
         policy,
         record::Step,
         scheduler::{
+            agent_exit::AgentExit,
             call::{Call, CallState, Reviews},
             decide::decide,
-            session_tools::{AgentExit, SessionToolResult, run_session_tool},
         },
+        session_tools::{SessionToolResult, ask_user, delegate, is_session_tool, run_session_tool},
         step::{Effect, Input},
     },
 };

@@ -2,13 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    BatchStatus,
-    call::Call,
-    denials::CancelReason,
-    plan::{APPROVED, Planning},
-    toolbox::CallContext,
-};
+use super::{BatchStatus, call::Call, denials::CancelReason, toolbox::CallContext};
 use crate::{
     base::{
         event::ToolProgress,
@@ -17,7 +11,10 @@ use crate::{
         text,
         tool::{Display, PolicyClass, Preview, ToolOutput},
     },
-    engine::record::Step,
+    engine::{
+        record::Step,
+        session_tools::plan::{APPROVED, Planning},
+    },
 };
 
 /// Fields of the review, and the answers that are no mode.

@@ -3,12 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
-    peer_permission,
-    plan::Planning,
-    resource_tools, skills,
+    peer_permission, resource_tools,
     tool_limit::FittedTools,
-    transfer,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
@@ -27,6 +23,11 @@ use crate::{
         hooks::Hooks,
         policy::{self, RuleSet, SandboxFacts},
         record::{Record, Step},
+        session_tools::{
+            delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
+            plan::Planning,
+            skills, transfer,
+        },
         step::{ForeignTool, Server},
     },
 };

@@ -6,9 +6,10 @@ use crate::{
         ids::{CheckpointId, EffectId, MessageId, PromptId},
     },
     engine::{
+        commands::undo,
         record::{Record, Step},
         step::{Act, Effect, Input, RewindOrder, RewindRefusal, RewindResult},
-        turn::{TurnContext, undo},
+        turn::TurnContext,
     },
 };
 

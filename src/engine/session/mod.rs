@@ -2,13 +2,7 @@
 
 mod client_rewind;
 mod clock;
-pub mod commands;
 mod event_hooks;
-pub mod file_commands;
-mod hooks_command;
-mod limits;
-pub mod mcp_report;
-mod models;
 mod non_turn_work;
 mod options;
 mod policy_queries;
@@ -16,12 +10,11 @@ mod prompt_stats;
 mod prompts;
 mod question_hooks;
 mod rest;
-mod stats;
-pub mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use file_commands::OfferedCommand;
+use jiff::civil::Date;
+
 use non_turn_work::NonTurnWork;
 use options::{apply_choice, clear_outage, update};
 use prompts::{cancel_prompt, steer_idle};
@@ -41,6 +34,7 @@ use crate::{
         state::{StateDelta, StateMap, is_temp},
     },
     engine::{
+        commands::{self, file_commands::OfferedCommand},
         record::{Record, RewindPoint, SerialNumbers, SessionChoices, SessionOrigin, Step},
         scheduler::elicitation::cancel_elicitation,
         step::{Act, Effect, Input, McpTools, StepOutput},
@@ -363,6 +357,13 @@ impl Session {
         self.basis = SpecBasis::OneTurn;
     }
 
+    /// castor's own names of models lead to what is served on this day.
+    fn move_to_day(&mut self, day: Date) {
+        if self.folder.aliases.day() != day {
+            (self.folder, self.basis) = (Arc::new(self.folder.on(day)), SpecBasis::Outdated);
+        }
+    }
+
     /// A turn that runs stays with the agent that it began with.
     fn renew_spec(&mut self, now: Now) {
         self.move_to_day(now.day());
@@ -431,7 +432,7 @@ impl Session {
                 let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content.parts));
                 let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
                 if let Some(errand) = errand {
-                    self.turn = Some(Turn::begin_command(cx, prompt, content.parts, errand));
+                    self.turn = Some(errand.start(cx, prompt, content.parts));
                     continue;
                 }
                 if command.clears {
@@ -448,7 +449,10 @@ impl Session {
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
-            self.turn = Some(Turn::begin_with(cx, prompt, content, (order, expansion)));
+            self.turn = Some(match order {
+                Some(order) => order.start(cx, prompt, content.parts),
+                None => Turn::begin(cx, prompt, content, expansion),
+            });
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::{
     engine::{
         policy,
         record::Step,
-        scheduler::{Toolbox, evaluate, is_session_tool},
+        scheduler::{Toolbox, evaluate},
+        session_tools::is_session_tool,
         step::{Effect, Input},
     },
 };

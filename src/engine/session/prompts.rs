@@ -1,9 +1,6 @@
 //! Prompts before they begin, and those that never do: what holds for the next one, words without a turn, cancels.
 
-use super::{
-    MAX_WAITING, OrderedModel, Session, WaitingPrompts, commands::is_own_command, file_commands,
-    options::begin_prompt_options, settle_prompt,
-};
+use super::{MAX_WAITING, OrderedModel, Session, WaitingPrompts, options::begin_prompt_options, settle_prompt};
 use crate::{
     base::{
         clock::Now,
@@ -14,6 +11,7 @@ use crate::{
         log::{Fact, Grant},
     },
     engine::{
+        commands::{file_commands, is_own_command},
         policy,
         record::Step,
         step::StepOutput,

@@ -29,7 +29,8 @@ use crate::{
             Chain,
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
-        scheduler::{self, Toolbox},
+        scheduler::Toolbox,
+        session_tools,
         step::Input,
         turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
     },
@@ -106,7 +107,7 @@ pub(super) fn spec(seed: u64) -> Spec {
     let action = if seed.is_multiple_of(5) { FallbackAction::Silent } else { FallbackAction::Ask };
     let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     Spec {
-        toolbox: Toolbox::new(scheduler::own_tools(tools), rules, interactive)
+        toolbox: Toolbox::new(session_tools::own_tools(tools), rules, interactive)
             .with_hooks(hooks(seed))
             .with_checkpoints(!seed.is_multiple_of(2))
             .with_renewals(!seed.is_multiple_of(3), seed.is_multiple_of(2)),

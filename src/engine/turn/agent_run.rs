@@ -16,7 +16,8 @@ use crate::{
     },
     engine::{
         record::Record,
-        scheduler::{CancelReason, complete_task::NO_RESULT, delegate::AgentTask},
+        scheduler::CancelReason,
+        session_tools::{complete_task::NO_RESULT, delegate::AgentTask},
     },
 };
 

@@ -37,7 +37,7 @@ impl Phase for RunningCalls {
     fn leave(&mut self, _: &mut Step<'_>) {}
 }
 
-pub(super) fn flow_of(step: &mut Step<'_>, status: BatchStatus) -> Flow {
+pub fn flow_of(step: &mut Step<'_>, status: BatchStatus) -> Flow {
     match status {
         BatchStatus::Open => Flow::wait(RunningCalls),
         BatchStatus::Done => Flow::Next,

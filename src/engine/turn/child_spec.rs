@@ -20,7 +20,7 @@ use crate::{
     engine::{
         record::Record,
         routing::Chain,
-        scheduler::delegate::{AgentTask, Composition, Delegation, MAX_DEPTH, ResultForm, agents_of},
+        session_tools::delegate::{AgentTask, Composition, Delegation, MAX_DEPTH, ResultForm, agents_of},
     },
 };
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::{content::Part, event::Speaker, ids::CallId, tool::ToolCall},
-    engine::scheduler::{CancelReason, delegate},
+    engine::{scheduler::CancelReason, session_tools::delegate},
 };
 
 pub(super) const OTHER_FAILED: CancelReason =

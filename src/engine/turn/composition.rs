@@ -9,7 +9,7 @@ use crate::{
         history::{Turn, TurnPart},
         tool::CallResult,
     },
-    engine::scheduler::delegate::Composition,
+    engine::session_tools::delegate::Composition,
 };
 
 /// What a composite does after all that its agents came to.
@@ -177,7 +177,7 @@ mod tests {
             history::{Role, Turn, TurnPart},
             tool::CallResult,
         },
-        engine::scheduler::delegate::Composition,
+        engine::session_tools::delegate::Composition,
     };
 
     /// `R:text` handed in, `E:reason` escalated, `T:why` ran out of time, `F:why` failed.

@@ -71,7 +71,7 @@ struct Compressing {
 }
 
 /// The user wants it now, whatever the size.
-pub(super) fn compress_now(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, keep: String) -> Flow {
+pub fn compress_now(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, keep: String) -> Flow {
     let turns = cx.step.record.turns();
     let size = compression::count_tokens(turns);
     match compression::split(turns) {

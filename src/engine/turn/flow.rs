@@ -10,7 +10,7 @@ use crate::{
 
 /// A place on the way of a turn. Their order is the recipe's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Station {
+pub enum Station {
     /// The prompt joins the history.
     UserMessage,
     /// What turn and session may still take.
@@ -60,7 +60,7 @@ pub(super) enum Station {
 
 /// What a station or a phase came to.
 #[derive(Debug)]
-pub(super) enum Flow {
+pub enum Flow {
     /// The next station of the recipe.
     Next,
     /// This one, before or behind.
@@ -88,7 +88,7 @@ impl Flow {
 }
 
 /// Something that a turn waits for.
-pub(super) trait Phase: Debug + Send {
+pub trait Phase: Debug + Send {
     /// Takes one thing that happened.
     fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow;
 

@@ -44,12 +44,12 @@ pub(super) fn read_at_start(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> 
 }
 
 /// To show them, whole or only named.
-pub(super) fn show_memory(step: &mut Step<'_>, whole: bool) -> Flow {
+pub fn show_memory(step: &mut Step<'_>, whole: bool) -> Flow {
     read(step, AfterReading::Show { whole })
 }
 
 /// `done`: what changed in them, in words.
-pub(super) fn read_after_change(step: &mut Step<'_>, done: String) -> Flow {
+pub fn read_after_change(step: &mut Step<'_>, done: String) -> Flow {
     read(step, AfterReading::Report(done))
 }
 

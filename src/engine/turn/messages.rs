@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A message of its own; `marks`: members of its `_meta` that are true.
-pub(super) fn send_message(step: &mut Step<'_>, role: Speaker, content: Vec<Part>, marks: &[&str]) {
+pub fn send_message(step: &mut Step<'_>, role: Speaker, content: Vec<Part>, marks: &[&str]) {
     let message_id = MessageId::from(step.fresh_id("m"));
     let meta = marks.iter().map(|it| ((*it).to_owned(), true.into()));
     step.emit_event_with(EventKind::Message { role, message_id, content, cuts: Vec::new() }, Map::from_iter(meta));
@@ -20,7 +20,7 @@ pub(super) fn send_message(step: &mut Step<'_>, role: Speaker, content: Vec<Part
 
 /// What castor tells the model: its own words, and what it quotes, which the model takes no orders from.
 #[derive(Debug, Default)]
-pub(super) struct ModelNote {
+pub struct ModelNote {
     parts: Vec<Part>,
     /// Places of the quotations.
     quotes: Vec<usize>,
@@ -50,7 +50,7 @@ impl<T: Into<String>> From<T> for ModelNote {
     }
 }
 
-pub(super) fn tell_model(step: &mut Step<'_>, note: impl Into<ModelNote>) {
+pub fn tell_model(step: &mut Step<'_>, note: impl Into<ModelNote>) {
     let ModelNote { parts: content, quotes } = note.into();
     let message_id = MessageId::from(step.fresh_id("m"));
     let message = EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() };

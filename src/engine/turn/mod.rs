@@ -2,46 +2,40 @@
 
 mod agent_hooks;
 mod agent_run;
-mod agents_command;
 mod answer;
 mod background_results;
 mod build;
-mod calls;
+pub mod calls;
 pub mod checkpoints;
 mod child_spec;
 mod command_template;
-mod command_turn;
 mod composing;
 mod composition;
-mod compressing;
+pub mod compressing;
 mod conversation_text;
 mod credential_renewal;
-mod definitions_reading;
 mod distilling;
 pub mod endings;
 mod expansion;
 mod failure_recovery;
-mod flow;
+pub mod flow;
 mod held_programs;
 mod inbox;
-mod init_command;
 mod leaving_out;
 mod limits;
 mod live_state;
 mod loop_detection;
 mod loop_recovery;
-mod memory_changing;
 mod memory_discovery;
-mod memory_reading;
+pub mod memory_reading;
 mod mentions;
-mod messages;
+pub mod messages;
 mod model_checks;
 mod named_paths;
 mod omissions;
 mod open_samplings;
 mod preamble;
-mod prompts_command;
-mod pseudo_call;
+pub mod pseudo_call;
 mod recipe;
 mod request_builder;
 mod request_hooks;
@@ -50,33 +44,27 @@ mod route;
 mod router;
 mod sampling;
 mod server_credentials;
-mod server_orders;
-pub mod server_prompt;
 mod server_questions;
 mod server_sampling;
 mod server_wait;
 pub mod session_agent;
-mod shell_command;
-mod spec;
+pub mod spec;
 mod spent;
-mod state;
+pub mod state;
 pub mod steering;
 mod template;
 mod transfer;
 mod trust;
 mod turn_hooks;
-pub mod undo;
 pub mod utility_call;
 mod utility_wait;
 pub mod windows;
 
 pub use agent_run::run_state;
 pub use child_spec::{ChildModel, ChildStart, child_spec};
-pub use command_turn::CommandTurn;
 pub use loop_recovery::LOOP_DETECTED;
 pub use messages::send_command_message;
 pub use preamble::Preamble;
-pub use server_orders::NO_SERVERS;
 pub use spec::{
     Choices, MemorySources, Modes, OfferedModels, OfferedProvider, SessionScratch, Spec, TurnBounds, TurnContext,
 };
@@ -167,37 +155,25 @@ impl Turn {
         res
     }
 
-    /// Begins a turn for a command.
+    /// Begins a turn for a command, which says how. `typed`: its line, and whether that is part of the conversation, as a
+    /// prompt is.
     pub fn begin_command(
         cx: &mut TurnContext<'_, '_>,
         prompt: PromptId,
-        content: Vec<Part>,
-        command: CommandTurn,
+        typed: (Vec<Part>, bool),
+        begin: impl FnOnce(&mut TurnState, &mut TurnContext<'_, '_>) -> Flow,
     ) -> Self {
         cx.step.begin_stream(prompt);
-        match command.joins_history() {
-            true => send_message(cx.step, Speaker::User, content, &[]),
-            false => send_command_message(cx.step, Speaker::User, content),
+        match typed {
+            (typed, true) => send_message(cx.step, Speaker::User, typed, &[]),
+            (typed, false) => send_command_message(cx.step, Speaker::User, typed),
         }
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), String::new());
         let mut res = Self { prompt, state, station: Station::FIRST, phase: None, is_transferred: false };
-        let flow = command.begin(&mut res.state, cx);
+        let flow = begin(&mut res.state, cx);
         res.walk(cx, flow);
         res
-    }
-
-    /// Begins with the prompt, or with what a command makes of it.
-    pub fn begin_with(
-        cx: &mut TurnContext<'_, '_>,
-        prompt: PromptId,
-        content: PromptContent,
-        (command, expansion): (Option<CommandTurn>, Option<Expansion>),
-    ) -> Self {
-        match command {
-            Some(command) => Self::begin_command(cx, prompt, content.parts, command),
-            None => Self::begin(cx, prompt, content, expansion),
-        }
     }
 
     pub fn prompt(&self) -> PromptId {

@@ -20,7 +20,7 @@ use crate::{
 
 /// A kind of question.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PseudoCallKind {
+pub struct PseudoCallKind {
     /// The call's.
     pub name: &'static str,
     /// The kind of error that a no is.
@@ -29,7 +29,7 @@ pub(super) struct PseudoCallKind {
 
 /// A question that the user has before them, or had.
 #[derive(Debug)]
-pub(super) struct PseudoCall {
+pub struct PseudoCall {
     kind: PseudoCallKind,
     call: CallId,
     question: QuestionId,

@@ -25,7 +25,7 @@ use crate::{
             task_classifier::{Classification, ClassifierModel, ClassifierQuestion},
             utility_models::UtilityModel,
         },
-        scheduler::plan,
+        session_tools::plan,
     },
 };
 

@@ -17,7 +17,7 @@ use crate::{
         money::Money,
         state::StateMap,
     },
-    engine::{record::Record, scheduler::delegate::agents_of},
+    engine::{record::Record, session_tools::delegate::agents_of},
 };
 
 /// The value of each argument of the agent, as the user says in prompts what to do.

@@ -14,27 +14,28 @@ use crate::{
         context::RetryAdvice,
         record::Step,
         routing::failure::AttemptCounts,
-        scheduler::{CallContext, CancelReason, Scheduler, Toolbox, delegate::Composition},
+        scheduler::{CallContext, CancelReason, Scheduler, Toolbox},
+        session_tools::delegate::Composition,
         step::Effect,
     },
 };
 
 #[derive(Debug)]
-pub(super) struct TurnState {
+pub struct TurnState {
     /// The model that is asked now.
     pub model: Arc<str>,
-    pub router: Router,
+    pub(super) router: Router,
     pub attempts: Attempts,
     pub draft: RequestDraft,
     pub scheduler: Scheduler,
     /// Requests of servers to a model.
-    pub samplings: ServerSamplings,
+    pub(super) samplings: ServerSamplings,
     /// The tools as the current request described them to the model.
     pub tools: Toolbox,
     pub transcript: TurnTranscript,
     /// Messages of the user in mid-turn.
-    pub steering: Steering,
-    pub loops: LoopWatch,
+    pub(super) steering: Steering,
+    pub(super) loops: LoopWatch,
     /// The recovery of a sub-agent that ran into a limit.
     pub recovery: Option<Recovery>,
     /// The cause that ends the turn where nothing else comes up.
@@ -43,7 +44,7 @@ pub(super) struct TurnState {
 
 /// The model's attempts in this turn so far.
 #[derive(Debug, Default)]
-pub(super) struct Attempts {
+pub struct Attempts {
     pub counts: AttemptCounts,
     /// The model has one attempt in this turn.
     pub is_single: bool,
@@ -53,7 +54,7 @@ pub(super) struct Attempts {
 
 /// The state of the renewal of a credential that is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Renewal {
+pub enum Renewal {
     #[default]
     Nothing,
     /// It was read again, and was another one.
@@ -64,7 +65,7 @@ pub(super) enum Renewal {
 
 /// The request that is being made.
 #[derive(Debug, Default)]
-pub(super) struct RequestDraft {
+pub struct RequestDraft {
     /// The number of samples, further attempts aside.
     pub n_samples: u32,
     /// The number of this sample's attempt, from 1.
@@ -78,7 +79,7 @@ pub(super) struct RequestDraft {
 
 /// The texts of a turn as a whole; hooks read them.
 #[derive(Debug, Default)]
-pub(super) struct TurnTranscript {
+pub struct TurnTranscript {
     /// The prompt, as long as its hooks have not heard it. Where the turn is cancelled by then, it joins no history: what they
     /// would have changed of it is not known.
     pub unheard: Option<Box<PromptContent>>,
@@ -96,7 +97,7 @@ pub(super) struct TurnTranscript {
 
 /// The one turn that follows the end of a run, so that what was found is not lost.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Recovery {
+pub struct Recovery {
     /// The cause of the run's end.
     pub cause: Cause,
     /// Its requests and time of work may reach so far, in seconds.
@@ -113,7 +114,7 @@ impl TurnState {
         res
     }
 
-    pub fn new(model: Arc<str>, router: Router, tools: Toolbox, prompt_text: String) -> Self {
+    pub(super) fn new(model: Arc<str>, router: Router, tools: Toolbox, prompt_text: String) -> Self {
         Self {
             model,
             router,

@@ -36,8 +36,9 @@ use crate::{
             Chain,
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
-        scheduler::{self, Toolbox},
+        scheduler::Toolbox,
         session::Session,
+        session_tools,
         step::{
             Act, Effect, ForeignTool, Input, McpTools, OptionValue, QuestionTopic, RewindOrder, RewindTarget, Server,
             ServerStatus, StepOutput,
@@ -145,7 +146,7 @@ pub(super) fn spec(name: &str) -> Spec {
         parameters: json!({}).into(),
         ..own_tools().iter().find(|it| it.name == name).unwrap().clone()
     };
-    let tools = scheduler::own_tools(["read_file", "write_file", "run_shell_command"].map(tool));
+    let tools = session_tools::own_tools(["read_file", "write_file", "run_shell_command"].map(tool));
     let cwd = AbsPath::new("/w").unwrap();
     let around = SessionEnvironment {
         cwd: cwd.clone(),

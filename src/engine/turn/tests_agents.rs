@@ -17,7 +17,7 @@ use crate::{
     },
     engine::{
         record::{Record, SessionOrigin},
-        scheduler::delegate::delegation,
+        session_tools::delegate::delegation,
         step::Input,
     },
 };

@@ -170,7 +170,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::{Compatibility, FLAGS, SHELL, TYPED, compatibility};
-    use crate::{app::cli::args::Cli, engine::session::commands::is_own_command};
+    use crate::{app::cli::args::Cli, engine::commands::is_own_command};
 
     /// Whether `castor run` or `castor chat` has a flag of that name.
     fn has_flag(name: &str) -> bool {

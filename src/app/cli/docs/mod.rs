@@ -25,7 +25,7 @@ use crate::{
         settings::{self, Guard, KEYS, Key, Merge, Usage},
     },
     base::{hook::HookEvent, path::AbsPath},
-    engine::session::commands::COMMANDS,
+    engine::commands::COMMANDS,
     world::{disk, secrets, tools::shell, workspace::dotenv},
 };
 

@@ -3,7 +3,7 @@
 use super::{Cx, Stop, failed, git, page, wrong};
 use crate::{
     base::path::AbsPath,
-    engine::session::commands::is_own_command,
+    engine::commands::is_own_command,
     world::{
         disk,
         workspace::extensions::{

@@ -6,8 +6,8 @@ use crate::{
     app::{cli::terminal_text::escape_line, session::agents::tool_name},
     base::{agent::AgentDefinition, text},
     engine::{
+        commands::is_own_command,
         policy::{Rule, RuleSet, Tier},
-        session::commands::is_own_command,
     },
     world::workspace::{
         extensions::{Extension, Extensions, contents::Contents, record::ExtensionKind},

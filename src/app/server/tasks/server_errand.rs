@@ -15,7 +15,7 @@ use crate::{
         server_order::{ServerVerb, login_hint},
         text,
     },
-    engine::{session::mcp_report::offer_in_words, step::Input},
+    engine::{commands::mcp_report::offer_in_words, step::Input},
     world::mcp::{self, HostHandles, ServerIdentity, ServerTool, auth},
 };
 

@@ -13,7 +13,7 @@ use crate::{
         path::AbsPath,
         tool::{Display, ToolError, ToolKind},
     },
-    engine::scheduler::TODO_TOOL,
+    engine::session_tools::TODO_TOOL,
 };
 
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ use crate::{
         path::AbsPath,
         rewind,
     },
-    engine::scheduler::TODO_TOOL,
+    engine::session_tools::TODO_TOOL,
 };
 
 /// A session, told.

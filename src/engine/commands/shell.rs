@@ -2,13 +2,6 @@
 
 use serde_json::json;
 
-use super::{
-    calls::flow_of,
-    flow::{Flow, Phase},
-    messages::send_message,
-    spec::TurnContext,
-    state::TurnState,
-};
 use crate::{
     base::{
         content::Part,
@@ -18,7 +11,18 @@ use crate::{
         text,
         tool::{RUN_SHELL_COMMAND, ToolCall},
     },
-    engine::{record::Step, scheduler::BatchStatus, step::Input},
+    engine::{
+        record::Step,
+        scheduler::BatchStatus,
+        step::Input,
+        turn::{
+            calls::flow_of,
+            flow::{Flow, Phase},
+            messages::send_message,
+            spec::TurnContext,
+            state::TurnState,
+        },
+    },
 };
 
 /// Of a command without a result, in the words to the user.

@@ -52,7 +52,7 @@ fn list(skills: &[Skill]) -> String {
     res
 }
 
-pub(super) fn title(call: &ToolCall) -> String {
+pub fn title(call: &ToolCall) -> String {
     let name = call.args.get("name").and_then(Value::as_str).unwrap_or_default();
     format!("ActivateSkill {}", text::first_line(name, 100))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::{CommandTurn, undo};
 use crate::{
     base::{
         checkpoint::{ChangeKind, Changes, Rewinds},
@@ -10,7 +11,7 @@ use crate::{
     },
     engine::{
         record::{Checkpoint, Record, Step, checkpoints::merge_changes},
-        turn::{CommandTurn, Spec, undo},
+        turn::Spec,
     },
 };
 

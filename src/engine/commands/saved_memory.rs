@@ -1,16 +1,16 @@
 //! `/memory add` and `/memory inbox`: a change of what is kept for later sessions, which the user orders.
 
-use super::{
-    flow::{Flow, Phase},
-    memory_reading,
-    spec::TurnContext,
-    state::TurnState,
-};
 use crate::{
     base::{ids::EffectId, saved_memory::MemoryOrder, text::end_sentence},
     engine::{
         record::Step,
         step::{Effect, Input},
+        turn::{
+            flow::{Flow, Phase},
+            memory_reading,
+            spec::TurnContext,
+            state::TurnState,
+        },
     },
 };
 

@@ -1,12 +1,5 @@
 //! `/mcp login`, `logout`, `enable`, `disable`, `test`, `add` and `remove`: an order about servers, and what came of it.
 
-use super::{
-    endings::Cause,
-    flow::{Flow, Phase},
-    messages::send_command_message,
-    spec::TurnContext,
-    state::TurnState,
-};
 use crate::{
     base::{
         content::Part,
@@ -19,6 +12,13 @@ use crate::{
         record::Step,
         scheduler::server_login::{LoginNews, ServerLogin},
         step::{Effect, Input},
+        turn::{
+            endings::Cause,
+            flow::{Flow, Phase},
+            messages::send_command_message,
+            spec::TurnContext,
+            state::TurnState,
+        },
     },
 };
 

@@ -5,13 +5,6 @@ use std::path::Path;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{
-    flow::{Flow, Phase},
-    messages::send_command_message,
-    pseudo_call::{PseudoCall, PseudoCallKind},
-    spec::{Spec, TurnContext},
-    state::TurnState,
-};
 use crate::{
     base::{
         checkpoint::{ConflictChoice, OnConflict, RestoreOrder, RestoreResult, Rewinds},
@@ -26,6 +19,13 @@ use crate::{
     engine::{
         record::{Record, Step},
         step::{Effect, Input, RewindTarget},
+        turn::{
+            flow::{Flow, Phase},
+            messages::send_command_message,
+            pseudo_call::{PseudoCall, PseudoCallKind},
+            spec::{Spec, TurnContext},
+            state::TurnState,
+        },
     },
 };
 

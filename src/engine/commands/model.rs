@@ -1,10 +1,5 @@
 //! The slash command `/model`: the current model, the choices, and why the last request was routed there.
 
-use std::sync::Arc;
-
-use jiff::civil::Date;
-
-use super::{Session, SpecBasis};
 use crate::{
     base::text,
     engine::{
@@ -13,15 +8,6 @@ use crate::{
         turn::{Spec, windows},
     },
 };
-
-impl Session {
-    /// castor's own names of models lead to what is served on this day.
-    pub(super) fn move_to_day(&mut self, day: Date) {
-        if self.folder.aliases.day() != day {
-            (self.folder, self.basis) = (Arc::new(self.folder.on(day)), SpecBasis::Outdated);
-        }
-    }
-}
 
 pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
     let is_known = spec.choices.models.listed.iter().any(|(id, _)| id == name);

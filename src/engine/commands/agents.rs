@@ -1,18 +1,16 @@
 //! The slash command `/agents`: lists agents, shows one, switches them for the session, and reads their files again.
 
-use super::{
-    definitions_reading::{self, names},
-    flow::Flow,
-    session_agent::switched_agents,
-    spec::TurnContext,
-};
+use super::definitions_reading::{self, names};
 use crate::{
     base::{
         agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
         log::Fact,
         text,
     },
-    engine::record::Step,
+    engine::{
+        record::Step,
+        turn::{flow::Flow, session_agent::switched_agents, spec::TurnContext},
+    },
 };
 
 const USAGE: &str = "`/agents` lists the agents, `/agents show NAME` shows one, `/agents enable NAME` and `/agents disable NAME` \

@@ -1,16 +1,15 @@
 //! Turns of slash commands that need the world first. The model is not asked, and sees nothing of them but of `/shell`.
 
 use super::{
-    agents_command, compressing,
-    flow::Flow,
-    init_command, memory_changing, memory_reading, prompts_command, server_orders,
+    agents, file_prompts, init, saved_memory, server_orders,
     server_prompt::{self, ServerPromptOrder},
-    shell_command,
-    spec::TurnContext,
-    state::TurnState,
+    shell,
     undo::{self, UndoRequest},
 };
-use crate::base::{saved_memory::MemoryOrder, server_order::ServerOrder};
+use crate::{
+    base::{content::Part, ids::PromptId, saved_memory::MemoryOrder, server_order::ServerOrder},
+    engine::turn::{Turn, TurnContext, compressing, flow::Flow, memory_reading, state::TurnState},
+};
 
 /// What the turn is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,24 +44,26 @@ pub enum CommandTurn {
 }
 
 impl CommandTurn {
-    /// Whether what was typed is part of the conversation, as a prompt is.
-    pub(super) fn joins_history(&self) -> bool {
-        matches!(self, Self::Shell(_))
+    /// Begins a turn for the command.
+    pub fn start(self, cx: &mut TurnContext<'_, '_>, prompt: PromptId, typed: Vec<Part>) -> Turn {
+        // The model learns of a line for the shell, as of a prompt.
+        let joins_history = matches!(self, Self::Shell(_));
+        Turn::begin_command(cx, prompt, (typed, joins_history), |turn, cx| self.begin(turn, cx))
     }
 
-    pub(super) fn begin(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    fn begin(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
         match self {
             Self::Memory { whole } => memory_reading::show_memory(cx.step, whole),
-            Self::SavedMemory(order) => memory_changing::begin(cx.step, order),
-            Self::Init => init_command::begin(turn),
-            Self::Agents(args) => agents_command::run(cx, &args),
-            Self::FileCommands(args) => prompts_command::commands(cx, &args),
-            Self::Skills(args) => prompts_command::skills(cx, &args),
-            Self::Extensions(args) => prompts_command::extensions(cx, &args),
+            Self::SavedMemory(order) => saved_memory::begin(cx.step, order),
+            Self::Init => init::begin(turn),
+            Self::Agents(args) => agents::run(cx, &args),
+            Self::FileCommands(args) => file_prompts::commands(cx, &args),
+            Self::Skills(args) => file_prompts::skills(cx, &args),
+            Self::Extensions(args) => file_prompts::extensions(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::Server(order) => server_orders::begin(cx, order),
             Self::ServerPrompt(order) => server_prompt::begin(order, turn, cx),
-            Self::Shell(command) => shell_command::begin(turn, cx, command),
+            Self::Shell(command) => shell::begin(turn, cx, command),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }
     }

@@ -3,11 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    flow::{Flow, Phase, Station},
-    spec::TurnContext,
-    state::TurnState,
-};
 use crate::{
     base::{
         content::{Part, PromptContent, joined_text},
@@ -18,6 +13,11 @@ use crate::{
     engine::{
         record::Step,
         step::{Effect, Input, Server, ServerStatus},
+        turn::{
+            flow::{Flow, Phase, Station},
+            spec::TurnContext,
+            state::TurnState,
+        },
     },
 };
 

@@ -1,12 +1,7 @@
 //! The slash commands `/commands`, `/skills` and `/extensions`: list what files bring, read them again, switch skills for
 //! the session.
 
-use super::{
-    definitions_reading::{self, changes},
-    flow::Flow,
-    session_agent::switched_prompts,
-    spec::TurnContext,
-};
+use super::definitions_reading::{self, changes};
 use crate::{
     base::{
         extension::ExtensionSummary,
@@ -14,7 +9,10 @@ use crate::{
         log::Fact,
         text,
     },
-    engine::record::Step,
+    engine::{
+        record::Step,
+        turn::{flow::Flow, session_agent::switched_prompts, spec::TurnContext},
+    },
 };
 
 const COMMANDS_USAGE: &str = "`/commands` lists the commands of files, `/commands reload` reads the files again.";

@@ -1,11 +1,21 @@
 //! Session tools, which are pure steps of the engine: one row each.
 
+pub mod ask_user;
+pub mod complete_task;
+pub mod delegate;
+pub mod escalate;
+pub mod plan;
+pub mod skills;
+mod todos;
+mod topic;
+pub mod transfer;
+
+pub use todos::NAME as TODO_TOOL;
+
 use serde_json::{Map, Value};
 
-use super::{Toolbox, ask_user, complete_task, escalate, plan, todos, topic, transfer};
 use crate::{
     base::{
-        agent::TaskResult,
         file_prompt::ACTIVATE_SKILL,
         peer_agent::REQUEST_PERMISSION,
         question::Form,
@@ -50,41 +60,5 @@ pub fn run_session_tool(step: &mut Step<'_>, call: &ToolCall) -> SessionToolResu
     match (run, call.args.as_object()) {
         (Some(run), Some(args)) => run(step, args),
         _ => SessionToolResult::Output(Box::default()),
-    }
-}
-
-/// What the agent said of its own end, in the calls of one answer.
-#[derive(Debug, Default)]
-pub(super) struct AgentExit {
-    /// What it handed in.
-    completed: Option<String>,
-    /// Why it ends the loop that it works in.
-    escalated: Option<String>,
-    /// Who goes on in the session.
-    transfer: Option<String>,
-}
-
-impl AgentExit {
-    /// Runs a call that speaks of it; `None`: the call is of another tool.
-    pub fn run(&mut self, tools: &Toolbox, call: &ToolCall) -> Option<ToolOutput> {
-        let args = || call.args.as_object().cloned().unwrap_or_default();
-        let output = tools.task.as_ref().and_then(|it| it.output());
-        match call.name.as_str() {
-            complete_task::NAME => Some(complete_task::run(output, &args(), &mut self.completed)),
-            escalate::NAME => Some(escalate::run(&args(), &mut self.escalated)),
-            transfer::NAME => Some(transfer::run(&tools.successors, &args(), &mut self.transfer)),
-            _ => None,
-        }
-    }
-
-    /// The result of the run, if it is over.
-    pub fn take_result(&mut self) -> Option<TaskResult> {
-        let (text, escalate_reason) = (self.completed.take(), self.escalated.take());
-        let is_over = text.is_some() || escalate_reason.is_some();
-        is_over.then(|| TaskResult { text: text.unwrap_or_default(), escalate_reason })
-    }
-
-    pub fn take_successor(&mut self) -> Option<String> {
-        self.transfer.take()
     }
 }

@@ -53,7 +53,7 @@ fn build() -> ToolSpec {
 }
 
 /// Why the model wants a plan, for the question about it.
-pub(super) fn plan_reason(call: &ToolCall) -> Option<Display> {
+pub fn plan_reason(call: &ToolCall) -> Option<Display> {
     let reason = call.args.get("reason").and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty())?;
     (call.name == ENTER).then(|| Display::Text { text: text::head(reason, MAX_REASON).to_owned() })
 }

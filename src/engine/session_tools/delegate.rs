@@ -18,7 +18,7 @@ pub const INVOKE: &str = INVOKE_AGENT;
 /// The argument of agents that name none.
 pub(in crate::engine) const QUERY: &str = "query";
 /// Children that run at once; more wait for one of them.
-pub(super) const MAX_CHILDREN: usize = 8;
+pub const MAX_CHILDREN: usize = 8;
 /// So deep agents start agents.
 pub(in crate::engine) const MAX_DEPTH: usize = 3;
 
@@ -69,7 +69,7 @@ impl AgentTask {
     }
 
     /// The form of a submission, where it is not a text.
-    pub(super) fn output(&self) -> Option<&AgentOutput> {
+    pub fn output(&self) -> Option<&AgentOutput> {
         match &self.result {
             ResultForm::Submission(output) => output.as_ref(),
             ResultForm::Answer | ResultForm::Members(_) => None,
@@ -85,7 +85,7 @@ impl AgentTask {
     }
 
     /// The tools with which it ends its run.
-    pub(super) fn exit_tools(&self) -> Vec<ToolSpec> {
+    pub fn exit_tools(&self) -> Vec<ToolSpec> {
         let ResultForm::Submission(output) = &self.result else { return Vec::new() };
         [complete_task::spec(output.as_ref())].into_iter().chain(self.in_loop.then(escalate::spec)).collect()
     }
@@ -165,7 +165,7 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
 
 /// Each call of a remote agent is asked about, as Gemini CLI does: its prompt leaves this machine. Above what all agents
 /// may, below the mode that asks nothing and below what people write.
-pub(super) fn remote_rules(agents: &Agents) -> Vec<Rule> {
+pub fn remote_rules(agents: &Agents) -> Vec<Rule> {
     let names = agents.iter().filter(|it| it.enabled && it.descriptor.executor == AgentKind::Remote);
     let rule = |it: &AgentDefinition| {
         // A name has nothing that patterns or TOML would read in another way.
@@ -178,7 +178,7 @@ pub(super) fn remote_rules(agents: &Agents) -> Vec<Rule> {
 }
 
 /// The reason why castor asks about a call of such an agent.
-pub(super) fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Option<String> {
+pub fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Option<String> {
     let AgentRun::Peer(peer) = &find(agents, agent_name(call))?.run else { return None };
     let PeerAgent::Remote(it) = &**peer else { return None };
     Some(format!("the prompt goes to the remote agent {} at {}", it.name, it.card.place()))
@@ -186,7 +186,7 @@ pub(super) fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Opti
 
 /// Name and arguments of a call for rules: they speak of all calls of agents as of `invoke_agent`.
 /// `peer` tells that it is none of castor's, and `kind` which.
-pub(super) fn as_rules_see(agents: &[AgentDefinition], call: &ToolCall, class: PolicyClass) -> (String, Value) {
+pub fn as_rules_see(agents: &[AgentDefinition], call: &ToolCall, class: PolicyClass) -> (String, Value) {
     let ToolCall { name, args, .. } = call.clone();
     if class != PolicyClass::Delegate {
         return (name, args);
@@ -245,7 +245,7 @@ fn check_input(agent: &AgentDefinition, args: &Map<String, Value>) -> Result<(),
 }
 
 /// The agent, and the first line of what it is to do.
-pub(super) fn delegation_title(call: &ToolCall) -> String {
+pub fn delegation_title(call: &ToolCall) -> String {
     let said = |args: &Map<String, Value>| match args.get("prompt") {
         Some(Value::String(it)) => Some(it.clone()),
         _ => args.iter().filter(|it| it.0 != "agent_name").find_map(|it| it.1.as_str().map(str::to_owned)),
@@ -256,7 +256,7 @@ pub(super) fn delegation_title(call: &ToolCall) -> String {
 }
 
 /// Tells whether a name fits an entry of an agent's list: itself, `*`, or a pattern with `*` at its end.
-pub(super) fn fits_tool(pattern: &str, name: &str) -> bool {
+pub fn fits_tool(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(head) => name.starts_with(head),
         None => pattern == name,
@@ -264,7 +264,7 @@ pub(super) fn fits_tool(pattern: &str, name: &str) -> bool {
 }
 
 /// The words for a tool that an agent does not have.
-pub(super) fn unauthorized(name: &str) -> ToolOutput {
+pub fn unauthorized(name: &str) -> ToolOutput {
     let why = format!("Unauthorized tool call: '{}' is not available to this agent.", text::head(name, 200));
     ToolOutput::failed(ToolError::new("tool_not_registered", why))
 }

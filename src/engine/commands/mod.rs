@@ -1,6 +1,30 @@
 //! Slash commands: castor answers them itself, and the model sees nothing of them but of `/shell`.
 
+mod agents;
+mod command_turn;
+mod definitions_reading;
+pub mod file_commands;
+mod file_prompts;
+mod hooks;
+mod init;
+mod limits;
+pub mod mcp_report;
+mod model;
 mod network_report;
+mod saved_memory;
+mod server_orders;
+mod server_prompt;
+mod shell;
+mod stats;
+pub mod undo;
+pub mod undo_arguments;
+
+pub use command_turn::CommandTurn;
+pub use server_orders::NO_SERVERS;
+
+use file_commands::{OfferedCommand, offered_of_files, split_command};
+use mcp_report::server_in_words;
+use server_prompt::{ServerPromptOrder, is_server_prompt, server_prompts};
 
 use crate::{
     base::{
@@ -17,17 +41,8 @@ use crate::{
         policy,
         record::Step,
         step::Effect,
-        turn::{
-            CommandTurn, NO_SERVERS, Spec, send_command_message,
-            server_prompt::{ServerPromptOrder, is_server_prompt, server_prompts},
-        },
+        turn::{Spec, send_command_message},
     },
-};
-
-use super::{
-    file_commands::{OfferedCommand, offered_of_files, split_command},
-    mcp_report::server_in_words,
-    undo,
 };
 
 type ImmediateCommand = fn(&mut Step<'_>, &Spec, &str) -> String;
@@ -90,13 +105,23 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Start over; the transcript stays visible", clear).clears_conversation(),
     turn_command("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
-    turn_command("undo", "[number of turns]", "Undoes the file changes of the last turn", undo::undo),
-    turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
-    turn_command("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
-    command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
-    turn_command("diff", "", "What this session changed in files", undo::diff),
-    turn_command("looked", "[file or folder]", "You looked at what agents wrote: it may run outside", undo::looked),
-    command("model", "[name]", "Shows or chooses the model", super::models::model),
+    turn_command("undo", "[number of turns]", "Undoes the file changes of the last turn", undo_arguments::undo),
+    turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo_arguments::redo),
+    turn_command(
+        "rewind",
+        "number|message [both|files|conversation]",
+        "Goes back to before a prompt",
+        undo_arguments::rewind,
+    ),
+    command("checkpoints", "", "The prompts so far, and what they changed in files", undo_arguments::list),
+    turn_command("diff", "", "What this session changed in files", undo_arguments::diff),
+    turn_command(
+        "looked",
+        "[file or folder]",
+        "You looked at what agents wrote: it may run outside",
+        undo_arguments::looked,
+    ),
+    command("model", "[name]", "Shows or chooses the model", model::model),
     command("mode", "[name]", "Shows or chooses what castor does without asking", mode),
     command("tools", "", "The tools that the model has", tools),
     SlashCommand {
@@ -108,13 +133,8 @@ pub const COMMANDS: &[SlashCommand] = &[
             mcp,
         )
     },
-    command(
-        "hooks",
-        "[enable|disable name|all]",
-        "The hooks; switches them for this session",
-        super::hooks_command::hooks,
-    )
-    .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
+    command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks::hooks)
+        .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
     turn_command(
         "agents",
         "[show|enable|disable name | reload]",
@@ -147,13 +167,8 @@ pub const COMMANDS: &[SlashCommand] = &[
         shell,
     )
     .offered_when(|spec| spec.toolbox.find(RUN_SHELL_COMMAND).is_some()),
-    command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
-    command(
-        "limits",
-        "[requests=20 session.cost=5|none|default]",
-        "How far turns and session may go",
-        super::limits::run,
-    ),
+    command("stats", "", "Tokens and calls of this session", |step, _, _| stats::stats(&step.record.spent)),
+    command("limits", "[requests=20 session.cost=5|none|default]", "How far turns and session may go", limits::run),
     command("network", "", "The hosts that commands reached and were refused", network_report::network),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     turn_command("init", "", "Has the model write GEMINI.md for this workspace", |args| match args {
@@ -162,12 +177,15 @@ pub const COMMANDS: &[SlashCommand] = &[
     }),
     command("directory", "[show]", "The folders of this session", directory).offered_when(|_| false),
     SlashCommand {
-        run: CommandRun::Either(|args| undo::rewind(args).ok().filter(|_| args != "list"), undo::list),
+        run: CommandRun::Either(
+            |args| undo_arguments::rewind(args).ok().filter(|_| args != "list"),
+            undo_arguments::list,
+        ),
         ..command(
             "restore",
             "[list | number|message [both|files|conversation]]",
             "As `/checkpoints` and `/rewind`",
-            undo::list,
+            undo_arguments::list,
         )
     }
     .offered_when(|_| false),

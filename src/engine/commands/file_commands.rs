@@ -60,7 +60,7 @@ pub(super) fn split_command(content: &[Part]) -> Option<(&str, &str)> {
 }
 
 /// What a prompt calls of these.
-pub(super) fn find_expansion(content: &[Part], prompts: &FolderPrompts, is_own: IsOwn) -> Option<Expansion> {
+pub fn find_expansion(content: &[Part], prompts: &FolderPrompts, is_own: IsOwn) -> Option<Expansion> {
     let (name, args) = split_command(content)?;
     if is_own(name) {
         return None;
@@ -75,7 +75,7 @@ pub(super) fn find_expansion(content: &[Part], prompts: &FolderPrompts, is_own: 
 }
 
 /// The model that a command's file names, where an alias says what it is.
-pub(super) fn choose_model(content: &mut PromptContent, expansion: &Expansion, spec: &Spec) {
+pub fn choose_model(content: &mut PromptContent, expansion: &Expansion, spec: &Spec) {
     let ExpansionSource::Command(command) = &expansion.source else { return };
     let known = command.model.clone().filter(|it| spec.aliases.knows(it));
     if let Some(name) = known.filter(|_| content.options.model.is_none()) {

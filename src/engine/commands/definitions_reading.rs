@@ -1,15 +1,15 @@
 //! Definitions of a folder, read again for a command that says what changed.
 
-use super::{
-    flow::{Flow, Phase},
-    spec::TurnContext,
-    state::TurnState,
-};
 use crate::{
     base::{agent::FolderAgents, file_prompt::FolderPrompts, ids::EffectId, text},
     engine::{
         record::Step,
         step::{Effect, Input},
+        turn::{
+            flow::{Flow, Phase},
+            spec::TurnContext,
+            state::TurnState,
+        },
     },
 };
 
