@@ -1,4 +1,4 @@
-//! The end of an agent's own run: what its calls hand in, why it leaves a loop, and who goes on.
+//! Calls by which an agent ends its own run: its result, an escalation, or a transfer.
 
 use crate::{
     base::{

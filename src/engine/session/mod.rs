@@ -3,6 +3,7 @@
 mod client_rewind;
 mod clock;
 mod event_hooks;
+mod next_prompt;
 mod non_turn_work;
 mod options;
 mod policy_queries;
@@ -16,7 +17,7 @@ use std::{collections::VecDeque, sync::Arc};
 use jiff::civil::Date;
 
 use non_turn_work::NonTurnWork;
-use options::{apply_choice, clear_outage, update};
+use options::{apply_choice, update};
 use prompts::{cancel_prompt, steer_idle};
 
 use crate::{
@@ -389,70 +390,6 @@ impl Session {
         self.scratch.checkpoints.observe_acts(acts);
         if let Some(it) = self.scratch.checkpoints.open_checkpoints(acts) {
             Step::new(&mut self.record, &mut self.serial, now, out).start_effect(it);
-        }
-    }
-
-    /// The next prompt begins as soon as the one before it is over, with all that it began from `start` on.
-    fn begin_next_prompt(&mut self, now: Now, out: &mut StepOutput, start: usize) {
-        // Another one was chosen since.
-        _ = self.ordered_model.take_if(|it| it.model != self.record.model);
-        while self.turn.as_ref().is_none_or(Turn::is_finished) {
-            if let Some(before) = self.turn.take_if(|it| it.is_transferred()) {
-                self.leave_lost_agent(now, out);
-                self.renew_spec(now);
-                let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
-                let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
-                self.turn = Some(Turn::take_over(cx, before));
-                continue;
-            }
-            if let Some(turn) = &mut self.turn {
-                turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
-                self.scratch.state.end_turn();
-            }
-            client_rewind::track_rewind(&mut self.non_turn_work.rewinding, out.acts.get(start..).unwrap_or_default());
-            let next = if self.non_turn_work.rewinding.is_none() { self.waiting.pop_front() } else { None };
-            let Some((prompt, mut content)) = next else {
-                self.turn = None;
-                // What the host brought for the prompt is gone with it.
-                if !Arc::ptr_eq(self.spec.toolbox.host(), self.folder.toolbox.host()) {
-                    self.renew_spec(now);
-                }
-                return;
-            };
-            self.turn = None;
-            let expansion = self.begin_expansion(&mut content);
-            if !self.prepare_prompt(prompt, &content, now, out) {
-                continue;
-            }
-            let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
-            // Behind results words are words.
-            let typed = if content.results.is_empty() { &content.parts[..] } else { &[] };
-            if let Some((command, args)) = commands::find_command(typed) {
-                let before = step.record.model.clone();
-                let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content.parts));
-                let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
-                if let Some(errand) = errand {
-                    self.turn = Some(errand.start(cx, prompt, content.parts));
-                    continue;
-                }
-                if command.clears {
-                    restart_session(cx);
-                }
-                if cx.step.record.model != before {
-                    clear_outage(cx);
-                }
-                continue;
-            }
-            let order = commands::find_server_prompt(typed, &self.spec).filter(|_| expansion.is_none());
-            if let (None, None, Some(why)) = (&order, &expansion, commands::suggest_command(typed, &self.spec)) {
-                commands::refuse_command(&mut step, prompt, &content.parts, why);
-                continue;
-            }
-            let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
-            self.turn = Some(match order {
-                Some(order) => order.start(cx, prompt, content.parts),
-                None => Turn::begin(cx, prompt, content, expansion),
-            });
         }
     }
 }
