@@ -71,10 +71,7 @@ impl KnownHosts {
 
 /// Connects to a host that a grant names.
 pub(super) async fn connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, HostRefusal> {
-    match timeout(PATIENCE, find_and_connect(target, is_private, known)).await {
-        Ok(it) => it,
-        Err(_) => Err(HostRefusal::Unreachable),
-    }
+    timeout(PATIENCE, find_and_connect(target, is_private, known)).await.unwrap_or(Err(HostRefusal::Unreachable))
 }
 
 async fn find_and_connect(target: &HostPort, is_private: bool, known: &KnownHosts) -> Result<TcpStream, HostRefusal> {
@@ -91,12 +88,7 @@ async fn find_and_connect(target: &HostPort, is_private: bool, known: &KnownHost
     let found = known.look_up(target).await.map_err(unreachable)?;
     // One address of many is enough to refuse: who answers so means the others for somebody else.
     found.iter().try_for_each(|it| check_address(it.ip(), is_private))?;
-    for it in found {
-        if let Ok(stream) = TcpStream::connect(it).await {
-            return Ok(stream);
-        }
-    }
-    Err(HostRefusal::Unreachable)
+    TcpStream::connect(found.as_slice()).await.map_err(unreachable)
 }
 
 fn unreachable(why: io::Error) -> HostRefusal {

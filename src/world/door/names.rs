@@ -1,9 +1,6 @@
 //! The resolver within a sandbox: it looks up nothing, and gives each name an address by which the door knows it again. Pure.
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::base::network::Host;
 
@@ -19,12 +16,9 @@ const IN_SECONDS: u32 = 60;
 const NO_SUCH_NAME: u8 = 3;
 const NOT_DONE: u8 = 4;
 
-/// Names by their addresses.
+/// Names, each at the next address.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    addresses: BTreeMap<String, Ipv4Addr>,
-    names: BTreeMap<Ipv4Addr, String>,
-}
+pub(super) struct Names(Vec<String>);
 
 /// The answer to a query.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,19 +31,18 @@ pub(super) struct Reply {
 impl Names {
     /// The address of a name; `None`: there are too many.
     pub fn address(&mut self, name: &str) -> Option<Ipv4Addr> {
-        if let Some(it) = self.addresses.get(name) {
-            return Some(*it);
+        let known = self.0.iter().position(|it| it == name);
+        let n = known.or_else(|| (self.0.len() < MAX_NAMES).then_some(self.0.len()))?;
+        if n == self.0.len() {
+            self.0.push(name.to_owned());
         }
-        let n = u32::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_NAMES)?;
-        let address = Ipv4Addr::from(u32::from(FIRST) + n);
-        self.addresses.insert(name.to_owned(), address);
-        self.names.insert(address, name.to_owned());
-        Some(address)
+        Some(Ipv4Addr::from(u32::from(FIRST) + u32::try_from(n).ok()?))
     }
 
     pub fn find(&self, address: IpAddr) -> Option<Host> {
         let IpAddr::V4(it) = address else { return None };
-        self.names.get(&it).cloned().map(Host::Name)
+        let n = u32::from(it).checked_sub(FIRST.into())?;
+        self.0.get(usize::try_from(n).ok()?).cloned().map(Host::Name)
     }
 
     /// What a query gets; `None`: it is none.

@@ -8,6 +8,8 @@ use crate::base::network::HostPort;
 /// Longer heads are refused.
 pub(super) const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 128;
+/// A longer line has no size in it.
+const MAX_SIZE_LINE: usize = 32;
 const HTTP_PORT: u16 = 80;
 const CONNECT: &str = "CONNECT";
 /// Headers for the next hop alone. Those that `Connection` names are so as well.
@@ -131,7 +133,7 @@ fn body_of(headers: &[httparse::Header<'_>], version: u8) -> Result<RequestBody,
             length.map(RequestBody::Length).ok_or(BadRequest::Malformed)
         }
         (None, None, Some(it), None) if version == 1 && it.eq_ignore_ascii_case(b"chunked") => {
-            Ok(RequestBody::Chunked(Chunk::Size { value: 0, digits: 0 }))
+            Ok(RequestBody::ChunkSize)
         }
         _ => Err(BadRequest::Malformed),
     }
@@ -158,51 +160,65 @@ fn written(method: &str, path: &str, version: u8, target: &HostPort, headers: &[
     res
 }
 
-/// What is left of a request's body.
+/// What is left of a request's body. No extensions of chunks and no trailers: hardly a program sends any.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestBody {
     Length(u64),
-    Chunked(Chunk),
-}
-
-/// Where in a chunked body the next byte stands. No extensions, no trailers: hardly a program sends any.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
-    Size {
-        value: u64,
-        digits: u8,
-    },
-    SizeEnd(u64),
-    Data(u64),
-    /// Behind the data, and at the very end: a line's end, and whether the body ends with it.
-    Return {
+    /// A line with the size of a chunk.
+    ChunkSize,
+    /// A chunk with the line's end behind it. After the last one the body is over.
+    Chunk {
+        left: u64,
         is_last: bool,
     },
-    NewLine {
-        is_last: bool,
-    },
-    Over,
 }
 
 impl RequestBody {
     pub fn is_over(&self) -> bool {
-        matches!(self, Self::Length(0) | Self::Chunked(Chunk::Over))
+        *self == Self::Length(0)
     }
 
-    /// How many of these bytes are the body's.
+    /// How many of these bytes are the body's, and can be told to be so.
     ///
     /// # Errors
     /// It is no chunked body.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, BadRequest> {
-        let at = match self {
-            Self::Length(left) => return Ok(take_some(left, bytes)),
-            Self::Chunked(at) => at,
-        };
         let mut taken = 0;
-        while taken < bytes.len() && *at != Chunk::Over {
-            taken += at.take(bytes.get(taken..).unwrap_or_default())?;
+        loop {
+            let n = self.take_part(bytes.get(taken..).unwrap_or_default())?;
+            taken += n;
+            if n == 0 || self.is_over() {
+                return Ok(taken);
+            }
         }
-        Ok(taken)
+    }
+
+    fn take_part(&mut self, bytes: &[u8]) -> Result<usize, BadRequest> {
+        match self {
+            Self::Length(left) => Ok(take_some(left, bytes)),
+            Self::ChunkSize => {
+                let (n, size) = match httparse::parse_chunk_size(bytes) {
+                    Ok(httparse::Status::Complete(it)) => it,
+                    Ok(httparse::Status::Partial) if bytes.len() < MAX_SIZE_LINE => return Ok(0),
+                    _ => return Err(BadRequest::Malformed),
+                };
+                let digits = bytes.get(..n).and_then(|it| it.strip_suffix(b"\r\n")).filter(|it| !it.is_empty());
+                if !digits.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit)) {
+                    return Err(BadRequest::Malformed);
+                }
+                *self = Self::Chunk { left: size, is_last: size == 0 };
+                Ok(n)
+            }
+            Self::Chunk { left: 0, is_last } => match bytes {
+                [b'\r', b'\n', ..] => {
+                    *self = if *is_last { Self::Length(0) } else { Self::ChunkSize };
+                    Ok(2)
+                }
+                [] | [b'\r'] => Ok(0),
+                _ => Err(BadRequest::Malformed),
+            },
+            Self::Chunk { left, .. } => Ok(take_some(left, bytes)),
+        }
     }
 }
 
@@ -211,40 +227,6 @@ fn take_some(left: &mut u64, bytes: &[u8]) -> usize {
     let n = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
     *left -= n as u64;
     n
-}
-
-impl Chunk {
-    /// Most digits of a size.
-    const DIGITS: u8 = 15;
-
-    /// The data that is there, or one byte around it.
-    fn take(&mut self, bytes: &[u8]) -> Result<usize, BadRequest> {
-        if let Self::Data(left) = self {
-            let n = take_some(left, bytes);
-            if *left == 0 {
-                *self = Self::Return { is_last: false };
-            }
-            return Ok(n);
-        }
-        *self = self.after(*bytes.first().ok_or(BadRequest::Malformed)?)?;
-        Ok(1)
-    }
-
-    fn after(&self, byte: u8) -> Result<Self, BadRequest> {
-        Ok(match (self, byte) {
-            (Self::Size { value, digits: 1.. }, b'\r') => Self::SizeEnd(*value),
-            (Self::Size { value, digits: digits @ ..Self::DIGITS }, it) => {
-                let digit = char::from(it).to_digit(16).ok_or(BadRequest::Malformed)?;
-                Self::Size { value: value << 4 | u64::from(digit), digits: digits + 1 }
-            }
-            (Self::SizeEnd(0), b'\n') => Self::Return { is_last: true },
-            (Self::SizeEnd(size), b'\n') => Self::Data(*size),
-            (Self::Return { is_last }, b'\r') => Self::NewLine { is_last: *is_last },
-            (Self::NewLine { is_last: true }, b'\n') => Self::Over,
-            (Self::NewLine { is_last: false }, b'\n') => Self::Size { value: 0, digits: 0 },
-            _ => return Err(BadRequest::Malformed),
-        })
-    }
 }
 
 /// Whether what a client says first is a request, as far as it is there; `None`: that is not known yet.
@@ -378,9 +360,12 @@ mod tests {
         let text = "3\r\nabc\r\n00A\r\n0123456789\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
         let end = text.find("GET").unwrap();
         for step in [1, 2, 3, 7, text.len()] {
-            let (mut body, mut n) = (chunked(), 0);
+            let (mut body, mut n, mut said) = (chunked(), 0, Vec::new());
             for piece in text.as_bytes().chunks(step) {
-                n += body.take(piece).unwrap();
+                said.extend(piece);
+                let taken = body.take(&said).unwrap();
+                said.drain(..taken);
+                n += taken;
             }
             assert_eq!((n, body.is_over()), (end, true), "{step}");
         }
@@ -393,7 +378,9 @@ mod tests {
             "0\r\nX: y\r\n\r\n",
             "0x3\r\n",
             "-1\r\n",
-            "0000000000000000\r\n",
+            "00000000000000000\r\n",
+            "3 \r\n",
+            "3\r\nabc\n\n",
         ] {
             assert_eq!(taken(&mut chunked(), no), Err(BadRequest::Malformed), "{no}");
         }

@@ -28,21 +28,18 @@ pub(super) fn read_greeting(bytes: &[u8]) -> Option<(bool, usize)> {
 pub(super) fn read_order(bytes: &[u8]) -> Result<Option<(HostPort, usize)>, BadRequest> {
     let Some((head, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let [VERSION, CONNECT, 0, kind] = *head else { return Err(BadRequest::Malformed) };
-    let (host, rest) = match (kind, rest) {
-        (1, rest) => match rest.split_first_chunk::<4>() {
-            Some((it, rest)) => (Some(Host::Address(Ipv4Addr::from(*it).into())), rest),
-            None => return Ok(None),
-        },
-        (4, rest) => match rest.split_first_chunk::<16>() {
-            Some((it, rest)) => (Some(Host::Address(Ipv6Addr::from(*it).to_canonical())), rest),
-            None => return Ok(None),
-        },
-        (3, [length, rest @ ..]) => match rest.split_at_checked((*length).into()) {
-            Some((it, rest)) => (std::str::from_utf8(it).ok().and_then(Host::parse), rest),
-            None => return Ok(None),
-        },
+    let length = match (kind, rest) {
+        (1, _) => 4,
         (3, []) => return Ok(None),
+        (3, [length, ..]) => 1 + usize::from(*length),
+        (4, _) => 16,
         _ => return Err(BadRequest::Malformed),
+    };
+    let Some((said, rest)) = rest.split_at_checked(length) else { return Ok(None) };
+    let host = match said {
+        [_, name @ ..] if kind == 3 => std::str::from_utf8(name).ok().and_then(Host::parse),
+        [a, b, c, d] => Some(Host::Address(Ipv4Addr::new(*a, *b, *c, *d).into())),
+        it => <[u8; 16]>::try_from(it).ok().map(|it| Host::Address(Ipv6Addr::from(it).to_canonical())),
     };
     let Some((port, rest)) = rest.split_first_chunk::<2>() else { return Ok(None) };
     let port = u16::from_be_bytes(*port);
