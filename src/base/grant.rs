@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{
     network::{HostGrant, PortGrant},
     path::AbsPath,
+    text::path_in_words,
 };
 
 /// A standing yes, as narrow as the question was.
@@ -35,6 +36,14 @@ pub enum Grant {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ports: Vec<PortGrant>,
     },
+    /// Sandboxed commands that reach none but these hosts see these secret files of the workspace, and reach the hosts.
+    Secrets {
+        files: Vec<AbsPath>,
+        hosts: Vec<HostGrant>,
+        /// Of these exact words; `None`: all commands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<String>,
+    },
     /// Sandboxed commands write below this folder.
     Write { folder: AbsPath },
     /// Sessions in this folder begin in the mode `auto`.
@@ -57,6 +66,15 @@ impl Grant {
         let Self::Reach { hosts, ports } = self else { return None };
         let all = hosts.iter().map(HostGrant::in_words).chain(ports.iter().map(PortGrant::in_words));
         Some(all.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Which secrets it lets which commands see with which hosts, in words; `None`: it is no such grant.
+    pub fn secrets_in_words(&self) -> Option<String> {
+        let Self::Secrets { files, hosts, line } = self else { return None };
+        let whose = line.as_ref().map_or_else(|| "commands".to_owned(), |it| format!("`{it}`"));
+        let files: Vec<String> = files.iter().map(|it| path_in_words(&it.to_string())).collect();
+        let hosts: Vec<String> = hosts.iter().map(HostGrant::in_words).collect();
+        Some(format!("{whose} to read {} with network access to {}", files.join(", "), hosts.join(", ")))
     }
 
     /// Whether file tools may read this.

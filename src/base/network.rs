@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-pub use grant::{HostGrant, HostPattern, HostRules, HostVerdict, PortGrant, Reach};
+pub use grant::{HostGrant, HostPattern, HostRules, HostVerdict, PortGrant, Reach, add_new};
 
 /// A name has no more bytes, a part of it no more than [`MAX_LABEL`].
 const MAX_NAME: usize = 253;

@@ -20,7 +20,7 @@ use crate::base::{
 };
 
 pub use denial::{Denial, in_a_row};
-pub use grant::SandboxGrant;
+pub use grant::{OpenSecret, SandboxGrant};
 pub use program::ProgramSandbox;
 pub use protected_paths::ProtectedPaths;
 pub use refusal::{Refusal, Refused};
@@ -305,7 +305,9 @@ impl Confinement {
 
     /// Whether a secret is not seen. Castor's own folder no question opens.
     pub fn masks_secret(&self, secret: &AbsPath) -> bool {
-        overlaps(secret, &self.own_folders.records) || !self.grant.credentials.iter().any(|it| overlaps(it, secret))
+        let is_online = self.network || self.grant.isolation_reason.is_some();
+        let opens = |it: &OpenSecret| overlaps(&it.path, secret) && it.holds_beside(is_online, &self.grant.reach);
+        overlaps(secret, &self.own_folders.records) || !self.grant.credentials.iter().any(opens)
     }
 }
 
@@ -341,7 +343,7 @@ fn is_git_config(below: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Confinement, Denial, OwnFolders, SandboxGrant, SandboxLevel, SandboxState};
+    use super::{Confinement, Denial, OpenSecret, OwnFolders, SandboxGrant, SandboxLevel, SandboxState};
     use crate::base::path::AbsPath;
 
     fn own(castor: &str) -> OwnFolders {
@@ -451,8 +453,10 @@ mod tests {
         let masked = ["/h/.ssh", "/h/.aws", "/h/.castor"].map(path).to_vec();
         let it = Confinement { masked, own_folders: own("/h/.castor"), ..Confinement::for_folder(&path("/w")) };
         let masked = |open: &[&str]| {
-            let leave =
-                SandboxGrant { credentials: open.iter().map(|it| path(it)).collect(), ..SandboxGrant::default() };
+            let leave = SandboxGrant {
+                credentials: open.iter().map(|it| OpenSecret::once(path(it))).collect(),
+                ..SandboxGrant::default()
+            };
             let it = it.with_grant(&leave).unwrap();
             it.masked
                 .iter()

@@ -5,7 +5,12 @@ use std::{io, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{fs::BoxFuture, network::NetworkRecord, path::AbsPath, sandbox::Refusal};
+use crate::base::{
+    fs::BoxFuture,
+    network::NetworkRecord,
+    path::AbsPath,
+    sandbox::{Refusal, Refused},
+};
 
 /// A command line to run.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +96,18 @@ pub struct Exit {
     /// What the sandbox kept it and its children from; `None`: nobody knows.
     pub refusals: Option<Vec<Refusal>>,
     pub network: Box<NetworkRecord>,
+}
+
+impl Exit {
+    /// Whether the door's refusals may have done harm: it does not know whom it refused. `hides_codes`: the exit code may be
+    /// another one's than that of the program that failed. Many programs take an answer of the web for a success.
+    pub fn failed_at_door(&self, hides_codes: bool) -> bool {
+        let failed = match &self.refusals {
+            Some(all) => all.contains(&Refusal::failed(Refused::Door)),
+            None => self.code != Some(0) || hides_codes,
+        };
+        failed || self.network.is_answered
+    }
 }
 
 /// Configuration files that a confined command made or changed.

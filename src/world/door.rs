@@ -31,12 +31,10 @@ use crate::base::network::{
 };
 use dial::KnownHosts;
 pub use dial::set_proxies;
-use inside::InnerSocket;
+use inside::{InnerSocket, PROXY};
 use names::Names;
 use request::BadRequest;
 
-/// The proxy's port within. Programs find it by their variables.
-const PORT: u16 = 10_053;
 /// Ports of programs that know no proxy, behind names that the resolver gave an address.
 const NAMED_PORTS: &[u16] = &[22, 80, 443];
 /// Connections of one socket at the same time.
@@ -47,23 +45,22 @@ const MAX_QUERY: usize = 1024;
 /// Variables by which programs find the door.
 const PROXY_VARIABLES: &[&str] =
     &["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "npm_config_proxy"];
-const DIRECT_VARIABLES: &[&str] = &["NO_PROXY", "no_proxy"];
 /// Servers of the command's own.
 const DIRECT: &str = "localhost,.localhost,127.0.0.0/8,127.0.0.1,::1";
 
 /// What a command is given to find the door.
 pub fn variables() -> impl Iterator<Item = (String, String)> {
-    let through = PROXY_VARIABLES.iter().map(|it| ((*it).to_owned(), format!("http://127.0.0.1:{PORT}")));
+    let through = PROXY_VARIABLES.iter().map(|it| ((*it).to_owned(), format!("http://{PROXY}")));
     // Node's own client obeys them only so.
     let of_node = std::iter::once(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
-    through.chain(DIRECT_VARIABLES.iter().map(|it| ((*it).to_owned(), DIRECT.to_owned()))).chain(of_node)
+    through.chain(["NO_PROXY", "no_proxy"].iter().map(|it| ((*it).to_owned(), DIRECT.to_owned()))).chain(of_node)
 }
 
 /// The door of one call.
 #[derive(Debug)]
 pub struct Door {
-    /// Its own port within, where it is a proxy.
-    port: u16,
+    /// Where it is a proxy, within.
+    proxy: SocketAddr,
     rules: HostRules,
     ports: Vec<PortGrant>,
     names: Mutex<Names>,
@@ -102,7 +99,7 @@ impl Door {
     pub fn new(reach: &Reach) -> Self {
         let (rules, ports) = (reach.hosts.clone(), reach.ports.clone());
         let known = KnownHosts::of_environment();
-        Self { port: PORT, rules, ports, names: Mutex::default(), known, record: SharedRecord::default() }
+        Self { proxy: PROXY, rules, ports, names: Mutex::default(), known, record: SharedRecord::default() }
     }
 
     /// What the helper listens at, within: a host that is open at another port than the usual ones has it at its own
@@ -120,11 +117,7 @@ impl Door {
         let of_machine = self.ports.iter().flat_map(|it| {
             [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].map(|at| SocketAddr::new(at, it.port))
         });
-        std::iter::once(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
-            .chain(usual)
-            .chain(odd)
-            .chain(of_machine)
-            .collect()
+        std::iter::once(self.proxy).chain(usual).chain(odd).chain(of_machine).collect()
     }
 
     /// Opens it with the sockets that come by `from`.
@@ -135,13 +128,9 @@ impl Door {
         let from = unix::net::UnixStream::from(from);
         from.set_nonblocking(true)?;
         let record = self.record.clone();
-        let (runtime, own) = match Handle::try_current() {
-            Ok(it) => (it, None),
-            Err(_) => {
-                let own = Builder::new_current_thread().enable_all().build()?;
-                (own.handle().clone(), Some(own))
-            }
-        };
+        let is_alone = Handle::try_current().is_err();
+        let own = is_alone.then(|| Builder::new_current_thread().enable_all().build()).transpose()?;
+        let runtime = own.as_ref().map_or_else(Handle::current, |it| it.handle().clone());
         let _within = runtime.enter();
         let task = runtime.spawn(serve(Arc::new(self), UnixStream::from_std(from)?));
         let res = OpenDoor { task: task.abort_handle(), record };
@@ -228,7 +217,7 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
 async fn serve_one(mut stream: TcpStream, door: Arc<Door>) -> io::Result<()> {
     _ = stream.set_nodelay(true);
     let at = stream.local_addr()?;
-    if at == SocketAddr::from((Ipv4Addr::LOCALHOST, door.port)) {
+    if at == door.proxy {
         return relay::serve_proxy(stream, &door).await;
     }
     let host = door.names().find(at.ip());

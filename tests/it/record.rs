@@ -1,7 +1,7 @@
 //! What the sandbox saw: questions come from what was refused, and not from words.
 #![cfg(target_os = "linux")]
 
-use std::{fs, net::TcpListener};
+use std::{fs, net::TcpListener, os::unix::net::UnixListener};
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ struct Played {
     asked: Vec<String>,
     /// What the model was told of each line.
     told: Vec<String>,
+    /// What `/network` says at the end.
+    network: String,
 }
 
 /// Writes where it may not, and goes on.
@@ -25,6 +27,25 @@ const CACHES: &str =
 /// Asks for a host, says nothing, and fails.
 const FETCHES: &str =
     "import socket, sys\ntry:\n    socket.create_connection(('192.0.2.1', 443), 5)\nexcept OSError:\n    sys.exit(6)\n";
+
+/// Wants something in passing, goes on without it, and ends well.
+const ASIDE: &str = r#"
+import os, socket, sys, urllib.request
+home = os.environ["HOME"]
+def connect(): socket.create_connection(("192.0.2.1", 443), 5)
+def lookup(): socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53))
+def write(): open(home + "/there/cache", "w")
+def unix(): socket.socket(socket.AF_UNIX).connect(home + "/hidden/own.sock")
+def door(): urllib.request.urlopen("https://telemetry.test/", timeout=5)
+try:
+    globals()[sys.argv[1]]()
+    print("done")
+except OSError:
+    print("went on")
+"#;
+
+/// Speaks to a program of the user's.
+const SPEAKS: &str = "python3 aside.py unix | grep -q done || exit 3";
 
 /// Runs each line in one session without approvals, and answers each question so.
 fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
@@ -41,6 +62,8 @@ fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
     sandbox.write("home/.castor/settings.json", r#"{"security":{"sandbox":{"readable":["~/there"]}}}"#);
     sandbox.write("ws/cache.py", CACHES);
     sandbox.write("ws/fetch.py", FETCHES);
+    sandbox.write("ws/aside.py", ASIDE);
+    let _listens = UnixListener::bind(sandbox.home().join("hidden/own.sock")).unwrap();
     sandbox.write("ws/log", "cp: cannot create '/opt/x': Read-only file system\ncould not resolve host: x\n");
     // Without mounts there is no mode `auto`.
     let mode = if namespaces == Namespaces::Nobody { "yolo" } else { "auto" };
@@ -69,7 +92,11 @@ fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
     let last: Value = serde_json::from_str(&server.asked().last().unwrap().body).unwrap();
     let parts = last["contents"].as_array().unwrap().iter().flat_map(|it| it["parts"].as_array().unwrap());
     let told = parts.filter_map(|it| it.get("functionResponse")).map(|it| it.to_string().replace(&home, "~"));
-    Played { asked, told: told.collect() }
+    let told = told.collect();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/network"}]});
+    let (_, said) = client.call("session/prompt", params).unwrap();
+    let network = said.iter().map(|it| it.to_string().replace(&home, "~")).collect();
+    Played { asked, told, network }
 }
 
 fn each(check: impl FnMut(Namespaces)) {
@@ -106,7 +133,7 @@ fn questions_come_from_what_was_refused() {
         ("mkdir -p ~/there && false", None),
         ("python3 -c 'open(\"nowhere/x\", \"w\")'", None),
     ] {
-        let Played { asked, told } = play(Namespaces::Castor, &[line], "reject_once");
+        let Played { asked, told, .. } = play(Namespaces::Castor, &[line], "reject_once");
         let asked: Vec<&str> = asked.iter().map(|it| it.rsplit("```\n").next().unwrap()).collect();
         assert_eq!(asked, want.into_iter().collect::<Vec<_>>(), "{line}: {told:?}");
     }
@@ -115,7 +142,8 @@ fn questions_come_from_what_was_refused() {
 #[test]
 fn a_refusal_that_did_no_harm_is_one_line_for_the_model() {
     each(|namespaces| {
-        let Played { asked, told } = play(namespaces, &["python3 cache.py", "python3 fetch.py || true"], "reject_once");
+        let Played { asked, told, .. } =
+            play(namespaces, &["python3 cache.py", "python3 fetch.py || true"], "reject_once");
         assert!(told[0].contains("The sandbox refused in passing: writing ~/there/cache."), "{told:?}");
         assert!(asked.len() == 1 && asked[0].contains("network"), "{asked:?}");
     });
@@ -124,12 +152,80 @@ fn a_refusal_that_did_no_harm_is_one_line_for_the_model() {
 #[test]
 fn the_same_is_asked_once_unless_it_was_allowed_since() {
     let lines = ["touch ~/there/x | cat", "touch ~/there/y", "python3 fetch.py", "python3 fetch.py | cat"];
-    let Played { asked, told } = play(Namespaces::Castor, &lines, "reject_once");
+    let Played { asked, told, .. } = play(Namespaces::Castor, &lines, "reject_once");
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(told[1].contains("is not asked again") && told[3].contains("is not asked again"), "{told:?}");
     let lines = ["touch ~/there/x", "touch ~/there/y"];
-    let Played { asked, told } = play(Namespaces::Castor, &lines, "allow_once");
+    let Played { asked, told, .. } = play(Namespaces::Castor, &lines, "allow_once");
     assert_eq!(asked.len(), 2, "{asked:?} {told:?}");
+}
+
+/// Telemetry, update checks and caches: whatever a command that ended well wanted aside, nobody is asked, the model hears of it
+/// once, and `/network` has it.
+#[test]
+fn commands_that_end_well_ask_nothing_whatever_was_refused_aside() {
+    for (kind, said) in [
+        ("connect", "connecting to 192.0.2.1:443"),
+        ("lookup", "looking up a host"),
+        ("write", "writing ~/there/cache"),
+        ("unix", "connecting to ~/hidden/own.sock, a socket of another program"),
+        ("door", "telemetry.test:443"),
+    ] {
+        let lines = [format!("python3 aside.py {kind}"), format!("python3 aside.py {kind} | cat; echo end")];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let Played { asked, told, network } = play(Namespaces::Castor, &lines, "reject_once");
+        assert!(asked.is_empty(), "{kind}: {asked:?}");
+        for it in &told {
+            assert!(it.contains("went on"), "{kind}: {it}");
+            assert_eq!(it.matches(said).count(), 1, "{kind}: {it}");
+        }
+        assert!(network.contains(&format!("- {said}, by 2 commands")), "{kind}: {network}");
+    }
+}
+
+/// A socket is asked about by its path, and a yes leads to it alone.
+#[test]
+fn a_socket_of_another_program_is_asked_about() {
+    let Played { asked, .. } = play(Namespaces::Castor, &[SPEAKS], "reject_once");
+    let want = "The sandbox hid ~/hidden/own.sock, by which another program is spoken to. Run the whole command again with that \
+                socket, this once? It can have done then what that program may do.";
+    assert!(asked.len() == 1 && asked[0].ends_with(want), "{asked:?}");
+    let Played { asked, told, .. } = play(Namespaces::Castor, &[SPEAKS, "ls ~/hidden"], "allow_once");
+    assert!(
+        asked.len() == 1 && told[0].contains("Output: (empty)") && !told[0].contains("Exit Code"),
+        "{asked:?} {told:?}"
+    );
+    assert!(!told[1].contains("kept"), "{told:?}");
+}
+
+/// A person's own program is recorded, too: what it failed for is said with the way out.
+#[test]
+fn what_a_program_of_castor_exec_failed_for_is_said() {
+    let exec = |line: &str| {
+        let mut sandbox = Sandbox::new();
+        sandbox.namespaces = Namespaces::Castor;
+        sandbox.write("home/there/kept", "");
+        sandbox.write("home/.castor/settings.json", r#"{"security":{"sandbox":{"readable":["~/there"]}}}"#);
+        sandbox.write("ws/fetch.py", FETCHES);
+        sandbox.args = ["exec", "--", "bash", "-c", line].map(Into::into).to_vec();
+        let out = sandbox.command().output().unwrap();
+        let home = sandbox.home().display().to_string();
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).replace(&home, "~"))
+    };
+    let (code, said) = exec("touch ~/there/x 2>/dev/null | cat");
+    let way =
+        "castor: The sandbox blocked writing below ~/there. security.sandbox.writable = [\"~/there\"] in your settings";
+    assert!(code == Some(0) && said.contains(way), "{said}");
+    let (code, said) = exec("python3 fetch.py");
+    assert!(code == Some(6) && said.contains("blocked network access. castor exec --network allows that"), "{said}");
+    for line in
+        ["touch ~/there/x 2>/dev/null || true; true", "python3 fetch.py || true", "echo x > made; rm made; exit 3"]
+    {
+        let (_, said) = exec(line);
+        let is_said = said.contains("castor:");
+        // A program that failed counts, whatever its shell made of it.
+        assert_eq!(is_said, !line.starts_with("echo"), "{line}: {said}");
+    }
 }
 
 /// The output stands above the question about it.
@@ -152,7 +248,7 @@ fn a_server_of_this_machine_is_named() {
     let own = "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); socket.create_connection(s.getsockname())'";
     let lines = [connect(port), connect(closed), own.to_owned()];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let Played { asked, told } = play(Namespaces::Castor, &lines, "reject_once");
+    let Played { asked, told, .. } = play(Namespaces::Castor, &lines, "reject_once");
     let said = format!("connecting to 127.0.0.1:{port}, a server outside the sandbox");
     assert!(told[0].contains(&said), "{told:?}");
     assert!(!told[1].contains("refused in passing") && !told[2].contains("refused in passing"), "{told:?}");

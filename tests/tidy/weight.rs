@@ -23,15 +23,14 @@ const GUARD: &[&str] = &[
 ];
 /// What tells what a sandbox refused.
 const RECORD: &[&str] = &["base/sandbox/refusal.rs", "world/process/record/"];
-// A session's own `/tmp`, a home of which tools are seen, layers above their folders, and sockets that are its own: some
-// 300 lines. To be 9,500.
-const MAX_GUARD: usize = 9_824;
+// A session's own `/tmp`, a home of which tools are seen, layers above their folders, sockets that are its own, and secrets
+// that are open with their hosts: some 420 lines. To be 9,500.
+const MAX_GUARD: usize = 9_952;
 const MAX_CHECKPOINTS: usize = 2_500;
 const MAX_PROVENANCE: usize = 734;
-const MAX_RECORD: usize = 500;
-
-// To be 1,200.
-const MAX_DOOR: usize = 1_260;
+// Sockets, servers, programs in front and attempts to read secrets came to it. To be 500.
+const MAX_RECORD: usize = 534;
+const MAX_DOOR: usize = 1_200;
 
 fn files() -> Vec<Source> {
     let own = |it: &Source| it.name.starts_with(FOLDER) && it.name != "engine/policy/mod.rs";

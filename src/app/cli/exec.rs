@@ -19,12 +19,16 @@ use crate::{
         ids::CheckpointId,
         network::HostGrant,
         path::AbsPath,
-        sandbox::{SandboxGrant, in_a_row},
+        sandbox::{Denial, SandboxGrant, in_a_row},
     },
     world::{
         checkpoints::{Checkpoints, Limits},
         disk, door,
-        process::{Spawn, Stdin, foreground, sandbox, surroundings},
+        process::{
+            Spawn, Stdin, foreground,
+            sandbox::{self, denial::recorded_denial},
+            surroundings,
+        },
         provenance::Provenance,
         secrets::{Env, name_looks_secret, value_looks_secret},
         workspace::{self, castor_home, memory},
@@ -112,6 +116,9 @@ fn run(argv: &[&str], network: bool, env: &Env, cwd: &AbsPath) -> u8 {
             if !wanted.is_empty() {
                 eprintln!("castor: {}", refused_in_words(&wanted));
             }
+            if let Some(it) = recorded_denial(&confined, &end.refusals, "") {
+                eprintln!("castor: {}", denied_in_words(&it));
+            }
             end.exit_code()
         }
         Err(why) => failed_start(argv, &why),
@@ -156,6 +163,18 @@ impl Drop for UnseenCode {
 fn refused_in_words(wanted: &[HostGrant]) -> String {
     let named = serde_json::json!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>());
     format!("the sandbox refused {}; security.network.allow = {named} in your settings allows that", in_a_row(wanted))
+}
+
+/// What else the sandbox kept it from, by its record, where the program or a child of it failed.
+fn denied_in_words(denial: &Denial) -> String {
+    let way = match denial {
+        Denial::Network => " castor exec --network allows that for once.".to_owned(),
+        Denial::Write { folder } => {
+            format!(" security.sandbox.writable = [{:?}] in your settings allows that.", folder.to_string())
+        }
+        _ => String::new(),
+    };
+    denial.in_words() + &way
 }
 
 fn failed_start(argv: &[&str], why: &io::Error) -> u8 {

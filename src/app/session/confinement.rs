@@ -9,7 +9,10 @@ use crate::{
         log::Grant,
         network::Reach,
         path::AbsPath,
-        sandbox::{Confinement, OwnFolders, ProgramSandbox, ProtectedPaths, SandboxGrant, SandboxLevel, SandboxState},
+        sandbox::{
+            Confinement, OpenSecret, OwnFolders, ProgramSandbox, ProtectedPaths, SandboxGrant, SandboxLevel,
+            SandboxState,
+        },
         text,
         trust::Trust,
     },
@@ -97,7 +100,7 @@ pub fn for_session(
         written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
     let ProtectedPaths { never_written, masked, home, .. } = default_protection(home, host.home);
     let castor = canonical(host.home.clone());
-    let credentials = readable(settings, home.as_ref());
+    let credentials = readable(settings, home.as_ref()).into_iter().map(OpenSecret::once).collect();
     let reach = Reach { hosts: settings.children.sandbox.hosts.clone(), ..Reach::default() };
     let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
@@ -126,7 +129,8 @@ pub fn for_program(commands: &Confinement, own: &ProgramSandbox, line: Option<&P
         written.iter().filter_map(|it| folder_of(it, commands.home.as_ref())).map(canonical).filter(is_there).collect()
     };
     let network = own.network == Some(true);
-    let (credentials, reach) = (all(&own.readable), Reach { sockets: all(&own.sockets), ..Reach::default() });
+    let credentials = all(&own.readable).into_iter().map(OpenSecret::once).collect();
+    let reach = Reach { sockets: all(&own.sockets), ..Reach::default() };
     let grant = SandboxGrant { network, credentials, reach, ..SandboxGrant::default() };
     let mut res = commands.with_grant(&grant).unwrap_or_else(|| commands.clone());
     res.network &= own.network != Some(false);

@@ -187,10 +187,10 @@ pub struct Reach {
 impl Reach {
     /// What both allow, and what neither does.
     pub(in crate::base) fn extend(&mut self, more: &Self) {
-        add(&mut self.sockets, &more.sockets);
-        add(&mut self.hosts.allowed, &more.hosts.allowed);
-        add(&mut self.hosts.denied, &more.hosts.denied);
-        add(&mut self.ports, &more.ports);
+        add_new(&mut self.sockets, &more.sockets);
+        add_new(&mut self.hosts.allowed, &more.hosts.allowed);
+        add_new(&mut self.hosts.denied, &more.hosts.denied);
+        add_new(&mut self.ports, &more.ports);
     }
 
     /// Whether data can leave the machine by it. A port of this machine is a program that the user named.
@@ -199,7 +199,7 @@ impl Reach {
     }
 }
 
-fn add<T: Clone + PartialEq>(own: &mut Vec<T>, more: &[T]) {
+pub fn add_new<T: Clone + PartialEq>(own: &mut Vec<T>, more: &[T]) {
     let new: Vec<T> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
     own.extend(new);
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SandboxGrant;
+use super::{OpenSecret, SandboxGrant};
 use crate::base::{
     grant::Grant,
     network::{HostGrant, HostRules, PortGrant, Reach},
@@ -17,6 +17,10 @@ fn shown(path: &AbsPath) -> String {
 /// For model and user.
 pub fn in_a_row(hosts: &[HostGrant]) -> String {
     hosts.iter().map(HostGrant::in_words).collect::<Vec<_>>().join(", ")
+}
+
+fn reach_in_words(hosts: &[HostGrant]) -> String {
+    if hosts.is_empty() { "the network".to_owned() } else { in_a_row(hosts) }
 }
 
 fn reaching(allowed: Vec<HostGrant>, ports: Vec<PortGrant>) -> SandboxGrant {
@@ -43,6 +47,16 @@ pub enum Denial {
     /// A port of this machine.
     Port {
         port: PortGrant,
+    },
+    /// A socket of another program.
+    Socket {
+        path: AbsPath,
+    },
+    /// Secret files of the workspace, which a command with the network does not see.
+    Secrets {
+        files: Vec<AbsPath>,
+        /// The hosts that the command reaches; none: it has the whole network.
+        hosts: Vec<HostGrant>,
     },
     /// A credential that is masked, and the network, which goes with it.
     Credential {
@@ -87,6 +101,14 @@ impl Denial {
             Self::Port { port } => {
                 format!("The sandbox gives each command a network of its own, without {}.", port.in_words())
             }
+            Self::Socket { path } => {
+                format!("The sandbox hid {}, by which another program is spoken to.", shown(path))
+            }
+            Self::Secrets { files, hosts } => {
+                let files: Vec<String> = files.iter().map(shown).collect();
+                let (files, hosts) = (files.join(", "), reach_in_words(hosts));
+                format!("The sandbox hid {files}, where secrets are kept, from a command that may reach {hosts}.")
+            }
             Self::Credential { path, hosts } if !hosts.is_empty() => {
                 let (path, hosts) = (shown(path), in_a_row(hosts));
                 format!("The sandbox hid {path}, which is a secret, from a command that may reach {hosts}.")
@@ -124,8 +146,16 @@ impl Denial {
             Self::Network => SandboxGrant { network: true, ..SandboxGrant::default() },
             Self::Hosts { hosts } => reaching(hosts.clone(), Vec::new()),
             Self::Port { port } => reaching(Vec::new(), vec![port.clone()]),
+            Self::Socket { path } => {
+                let reach = Reach { sockets: vec![path.clone()], ..Reach::default() };
+                SandboxGrant { reach, ..SandboxGrant::default() }
+            }
+            Self::Secrets { files, hosts } => {
+                let credentials = files.iter().cloned().map(OpenSecret::once).collect();
+                SandboxGrant { network: hosts.is_empty(), credentials, ..reaching(hosts.clone(), Vec::new()) }
+            }
             Self::Credential { path, hosts } => {
-                let credentials = vec![path.clone()];
+                let credentials = vec![OpenSecret::once(path.clone())];
                 SandboxGrant { network: hosts.is_empty(), credentials, ..reaching(hosts.clone(), Vec::new()) }
             }
             Self::Write { folder } => SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() },
@@ -147,6 +177,14 @@ impl Denial {
             }
             Self::Port { .. } => {
                 "Run the whole command again with that port, as long as this program listens there?".to_owned()
+            }
+            Self::Socket { .. } => {
+                "Run the whole command again with that socket, this once? It can have done then what that program may do."
+                    .to_owned()
+            }
+            Self::Secrets { files, hosts } => {
+                let those = if files.len() > 1 { "those files" } else { "that file" };
+                format!("Run the whole command again with both {those} and {}?", reach_in_words(hosts))
             }
             Self::Write { .. } => "Run the whole command again with write access there?".to_owned(),
             Self::Hidden { folder } => {
@@ -171,8 +209,13 @@ impl Denial {
             Self::Credential { path, .. } => {
                 format!("\"sandbox\": {{\"network\": true, \"readable\": [{:?}]}}", path.to_string())
             }
+            Self::Socket { path } => one("sockets", path),
             Self::Write { folder } => one("writable", folder),
             Self::Hidden { folder } => one("readable", folder),
+            Self::Secrets { files, .. } => {
+                let files: Vec<String> = files.iter().map(|it| format!("{:?}", it.to_string())).collect();
+                format!("\"sandbox\": {{\"readable\": [{}]}}", files.join(", "))
+            }
             Self::Config { .. } | Self::NotKept { .. } | Self::Unopenable { .. } | Self::Looks | Self::Other => {
                 "\"sandbox\": false".to_owned()
             }
@@ -185,8 +228,10 @@ impl Denial {
             Self::Network | Self::Hosts { .. } | Self::Port { .. } | Self::Write { .. } | Self::Hidden { .. } => {
                 Some(self.grant_once())
             }
-            // Secrets, guarded configuration, and what nobody can name.
+            // Secrets, other programs' sockets, guarded configuration, and what nobody can name.
             Self::Credential { .. }
+            | Self::Secrets { .. }
+            | Self::Socket { .. }
             | Self::Config { .. }
             | Self::NotKept { .. }
             | Self::Unopenable { .. }

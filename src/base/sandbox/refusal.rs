@@ -16,6 +16,12 @@ pub enum Refused {
     Lookup(String),
     /// To make, change, rename or remove what is there.
     Write(AbsPath),
+    /// A socket of another program.
+    Socket(AbsPath),
+    /// To read a secret file, in whose place an empty one lies.
+    Read(AbsPath),
+    /// A connection to castor's door, which says by itself where to it was refused.
+    Door,
 }
 
 /// One refusal, and whether it did harm.
@@ -24,6 +30,15 @@ pub struct Refusal {
     pub what: Refused,
     /// The process that met it, or one above that, ended with another code than 0.
     pub failed: bool,
+}
+
+impl Refusal {
+    /// Where the data of a call has those of its command, in words.
+    pub const KEY: &str = "refused";
+
+    pub fn failed(what: Refused) -> Self {
+        Self { what, failed: true }
+    }
 }
 
 impl Refused {
@@ -35,6 +50,9 @@ impl Refused {
             Self::Lookup(name) if name.is_empty() => "looking up a host".to_owned(),
             Self::Lookup(name) => format!("looking up {name}"),
             Self::Write(path) => format!("writing {path}"),
+            Self::Socket(path) => format!("connecting to {path}, a socket of another program"),
+            Self::Read(path) => format!("reading {path}, which is a secret"),
+            Self::Door => "connecting to castor's door".to_owned(),
         }
     }
 
@@ -43,7 +61,7 @@ impl Refused {
         match self {
             Self::Connect(to) => !to.ip().to_canonical().is_loopback(),
             Self::Lookup(_) => true,
-            Self::Write(_) => false,
+            _ => false,
         }
     }
 }

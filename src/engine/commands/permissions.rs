@@ -73,6 +73,7 @@ fn in_words(grant: &Grant) -> String {
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
         Grant::Reach { .. } => format!("{} in the sandbox", grant.reach_in_words().unwrap_or_default()),
+        Grant::Secrets { .. } => format!("the sandbox lets {}", grant.secrets_in_words().unwrap_or_default()),
         Grant::Write { folder } => format!("writing below {} in the sandbox", text::path_in_words(&folder.to_string())),
         Grant::Read { folder } => format!("reading below {}", text::path_in_words(&folder.to_string())),
     }

@@ -6,8 +6,9 @@ use super::{names::current_name, prefixes};
 use crate::base::{
     guarded_names, host_pattern,
     log::{Grant, Mode, PersistentGrant},
+    network::HostGrant,
     path::AbsPath,
-    sandbox::{Denial, SandboxGrant},
+    sandbox::{Denial, OpenSecret, SandboxGrant},
     text::path_in_words,
     tool::{Access, RUN_SHELL_COMMAND, TargetPath, ToolCall, ToolTraits},
 };
@@ -68,9 +69,16 @@ pub fn sandbox_permission(call: &ToolCall, denial: &Denial) -> Option<Grant> {
         Denial::Network => network_for(call)?,
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
         Denial::Hosts { .. } => denial.session_grant()?,
+        Denial::Secrets { files, hosts } => Grant::Secrets { files: files.clone(), hosts: hosts.clone(), line: None },
         _ => return None,
     };
     may_persist(&grant).then_some(grant)
+}
+
+/// Secrets together with hosts, for just this line; `None`: it has the whole network, and each time is asked about.
+pub fn secrets_for(call: &ToolCall, files: &[AbsPath], hosts: &[HostGrant]) -> Option<Grant> {
+    let line = Some(line_of(call)?.to_owned()).filter(|_| !hosts.is_empty());
+    line.map(|line| Grant::Secrets { files: files.to_vec(), hosts: hosts.to_vec(), line: Some(line) })
 }
 
 /// The network for just this line.
@@ -85,6 +93,7 @@ pub fn may_persist(grant: &Grant) -> bool {
         Grant::Write { folder } => is_plain(folder),
         // Another program may listen there tomorrow.
         Grant::Reach { hosts, ports } => !hosts.is_empty() && ports.is_empty(),
+        Grant::Secrets { files, hosts, line } => !files.is_empty() && !hosts.is_empty() && line.is_none(),
         Grant::Auto => true,
         _ => false,
     }
@@ -101,6 +110,7 @@ pub fn permission_in_words(it: &Grant) -> Option<String> {
         Grant::NetworkFor { prefixes } => format!("`{}` the network", prefixes.join("`, `")),
         Grant::Write { folder } => format!("commands to write below {}", path_in_words(&folder.to_string())),
         Grant::Reach { .. } => format!("commands network access to {}", it.reach_in_words()?),
+        Grant::Secrets { .. } => it.secrets_in_words()?,
         _ => return None,
     };
     Some(format!("Always allow {what} in this folder, also in future sessions"))
@@ -118,6 +128,11 @@ pub fn sandbox_grant<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g G
             Grant::Reach { hosts, ports } => {
                 res.reach.hosts.allowed.extend(hosts.iter().cloned());
                 res.reach.ports.extend(ports.iter().cloned());
+            }
+            Grant::Secrets { files, hosts, line } if line.is_none() || line_of(call) == line.as_deref() => {
+                res.reach.hosts.allowed.extend(hosts.iter().cloned());
+                let open = |it: &AbsPath| OpenSecret { path: it.clone(), beside: Some(hosts.clone()) };
+                res.credentials.extend(files.iter().map(open));
             }
             Grant::Read { folder } => res.seen.push(folder.clone()),
             _ => (),
@@ -143,7 +158,7 @@ fn is_plain(folder: &AbsPath) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{may_persist, sandbox_grant, sandbox_permission};
+    use super::{may_persist, sandbox_grant, sandbox_permission, secrets_for};
     use crate::base::{ids::CallId, log::Grant, path::AbsPath, sandbox::Denial, tool::ToolCall};
 
     fn call(command: &str) -> ToolCall {
@@ -163,6 +178,27 @@ mod tests {
         for void in [Grant::Network, Grant::NetworkFor { prefixes: vec!["npm".to_owned()] }] {
             assert!(!sandbox_grant(&call("npm install"), [&void]).network);
         }
+    }
+
+    #[test]
+    fn secrets_with_hosts_are_for_the_line_or_the_folder() {
+        let (files, hosts) = (vec![AbsPath::new("/w/.env").unwrap()], vec!["a.test".to_owned().try_into().unwrap()]);
+        let of_line = secrets_for(&call("make deploy"), &files, &hosts).unwrap();
+        let denial = Denial::Secrets { files: files.clone(), hosts: hosts.clone() };
+        let of_folder = sandbox_permission(&call("make deploy"), &denial).unwrap();
+        for (grant, command, opens) in [
+            (&of_line, " make deploy", true),
+            (&of_line, "make deploy all", false),
+            (&of_folder, "make deploy all", true),
+        ] {
+            let given = sandbox_grant(&call(command), [grant]);
+            let is_open = given.credentials.iter().any(|it| it.path == files[0] && it.beside == Some(hosts.clone()));
+            assert_eq!((is_open, given.reach.hosts.allowed == hosts), (opens, opens), "{command}");
+        }
+        assert!(may_persist(&of_folder) && !may_persist(&of_line));
+        // With the whole network each time is asked about.
+        let online = Denial::Secrets { files: files.clone(), hosts: vec![] };
+        assert_eq!((secrets_for(&call("x"), &files, &[]), sandbox_permission(&call("x"), &online)), (None, None));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use decide::{decide, decide_by_rules, next_checker};
 pub use explain::{Explanation, PartVerdict, explain};
 pub use grants::{
     grant_for_session, is_void, may_persist, network_for, permission_in_words, persistent_grant, persistent_in_words,
-    sandbox_grant, sandbox_permission,
+    sandbox_grant, sandbox_permission, secrets_for,
 };
 pub use guards::guard_of_target;
 pub use load::misspelt_tools;

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::base::{
-    event::EventKind, guarded_names::SECRET_RULE, log::Mode, network::NetworkRecord, tool::RUN_SHELL_COMMAND,
+    event::EventKind, guarded_names::SECRET_RULE, log::Mode, network::NetworkRecord, sandbox::Refusal,
+    tool::RUN_SHELL_COMMAND,
 };
 
-/// Hosts beyond that are not listed.
+/// Hosts and files beyond that are not listed.
 const MAX_HOSTS: usize = 500;
 
 /// What the session knows of its commands.
@@ -19,11 +22,21 @@ pub(super) struct CommandExposure {
     pub network: NetworkUse,
 }
 
-/// Hosts that commands reached and were refused, with the number of commands.
+/// What commands reached and were refused, with the number of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkUse {
     pub reached: BTreeMap<String, u32>,
     pub refused: BTreeMap<String, u32>,
+    /// What else the sandbox refused, in words.
+    pub withheld: BTreeMap<String, u32>,
+}
+
+fn count(all: &mut BTreeMap<String, u32>, of_call: Option<&Value>) {
+    for it in of_call.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        if all.len() < MAX_HOSTS || all.contains_key(it) {
+            *all.entry(it.to_owned()).or_default() += 1;
+        }
+    }
 }
 
 impl CommandExposure {
@@ -39,17 +52,9 @@ impl CommandExposure {
             return;
         }
         self.exposed |= error.is_none() && mode != Mode::Yolo;
-        let of_call = data.get(NetworkRecord::KEY);
-        for (key, all) in
-            [(NetworkRecord::REACHED, &mut self.network.reached), (NetworkRecord::REFUSED, &mut self.network.refused)]
-        {
-            let hosts =
-                of_call.and_then(|it| it.get(key)?.as_array()).into_iter().flatten().filter_map(|it| it.as_str());
-            for host in hosts {
-                if all.len() < MAX_HOSTS || all.contains_key(host) {
-                    *all.entry(host.to_owned()).or_default() += 1;
-                }
-            }
-        }
+        let of_door = |key: &str| data.get(NetworkRecord::KEY)?.get(key);
+        count(&mut self.network.reached, of_door(NetworkRecord::REACHED));
+        count(&mut self.network.refused, of_door(NetworkRecord::REFUSED));
+        count(&mut self.network.withheld, data.get(Refusal::KEY));
     }
 }

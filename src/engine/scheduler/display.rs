@@ -61,6 +61,7 @@ pub(super) fn describe_grant(grant: &Grant) -> String {
         Grant::Reach { .. } => {
             format!("Allow commands network access to {} for this session", grant.reach_in_words().unwrap_or_default())
         }
+        Grant::Secrets { .. } => format!("Allow {} for this session", grant.secrets_in_words().unwrap_or_default()),
         Grant::Write { folder } => {
             format!("Allow commands to write below {} for this session", text::path_in_words(&folder.to_string()))
         }

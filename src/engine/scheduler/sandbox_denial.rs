@@ -46,10 +46,11 @@ impl Call {
         None
     }
 
-    /// What a yes for this session would be: the network for the line alone.
+    /// What a yes for this session would be: the network, and secrets with hosts, for the line alone.
     fn session_grant(&self, denial: &Denial) -> Option<Grant> {
         match denial {
             Denial::Network => policy::network_for(&self.call),
+            Denial::Secrets { files, hosts } => policy::secrets_for(&self.call, files, hosts),
             _ => denial.session_grant(),
         }
     }

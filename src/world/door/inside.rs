@@ -13,6 +13,8 @@ use tokio::{io::Interest, net::UnixStream};
 
 /// Where programs look names up: the only server that [`RESOLV_CONF`] names.
 const RESOLVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 53);
+/// The door itself. Programs find it by their variables.
+pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10_053);
 /// An address of this machine within, and the mask of its network: all addresses of it lead to the door. It is one that
 /// nobody has (for measurements of devices). And who asks whether there is a network sees one.
 pub const NAMES_NETWORK: (Ipv4Addr, Ipv4Addr) = (Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(255, 254, 0, 0));
@@ -25,10 +27,10 @@ const CLOSED_ON_EXEC: MsgFlags = MsgFlags::empty();
 /// More descriptors than the kernel passes at once are not made.
 const MAX_SOCKETS: usize = 200;
 
-/// Whether an address within stands for a name, or is the resolver's.
+/// Whether an address within stands for a name, or is the proxy's.
 pub fn is_doors(to: &SocketAddr) -> bool {
     let (own, mask) = NAMES_NETWORK;
-    matches!(to.ip(), IpAddr::V4(it) if it & mask == own & mask) || *to == RESOLVER
+    matches!(to.ip(), IpAddr::V4(it) if it & mask == own & mask) || *to == PROXY
 }
 
 /// Makes the sockets that can be made, and passes them. A port that cannot be had is missing within, and nothing more.

@@ -17,7 +17,7 @@ use nix::{
 };
 
 use super::{ObeyedFindings, Spawn, cbreak::open_terminal, table::Table};
-use crate::base::{network::NetworkRecord, path::AbsPath};
+use crate::base::{network::NetworkRecord, path::AbsPath, sandbox::Refusal};
 
 /// Signals for the program that somebody may send to castor in its place.
 const PASSED_ON: &[Signal] =
@@ -48,6 +48,8 @@ pub struct ForegroundEnd {
     /// What it made that other programs would obey.
     pub findings: ObeyedFindings,
     pub network: NetworkRecord,
+    /// What the sandbox kept it from.
+    pub refusals: Vec<Refusal>,
 }
 
 impl ForegroundEnd {
@@ -106,6 +108,7 @@ pub fn run_confined(spawn: &Spawn<'_>) -> io::Result<ForegroundEnd> {
     };
     take_terminal_back();
     let network = placeholders.network_record();
+    let refusals = placeholders.record().and_then(|it| it.read()).unwrap_or_default();
     let quarantine = placeholders.quarantine();
     // It is no session's.
     let temporary = placeholders.tmp().map(Path::to_owned).into_iter().chain(placeholders.temporary());
@@ -116,7 +119,7 @@ pub fn run_confined(spawn: &Spawn<'_>) -> io::Result<ForegroundEnd> {
         _ = fs::remove_dir_all(&it);
         _ = it.parent().map(fs::remove_dir);
     }
-    Ok(ForegroundEnd { status, findings, network: network.read() })
+    Ok(ForegroundEnd { status, findings, network: network.read(), refusals })
 }
 
 /// The helper stopped as the program did: then this process does, and whoever waits for it goes on.
@@ -171,5 +174,6 @@ pub fn run_confined(spawn: &Spawn<'_>) -> io::Result<ForegroundEnd> {
     take_terminal_back();
     let quarantine = placeholders.quarantine();
     drop(placeholders.release());
-    Ok(ForegroundEnd { status, findings: quarantine.findings(), network: NetworkRecord::default() })
+    let (findings, network) = (quarantine.findings(), NetworkRecord::default());
+    Ok(ForegroundEnd { status, findings, network, refusals: Vec::new() })
 }

@@ -81,9 +81,7 @@ impl ProcessRefusals {
 /// the program speaks of it. `line`: what was started, where a shell reads it.
 pub fn find_lack(it: &Confinement, cwd: &AbsPath, line: &str, end: &Exit, said: &str) -> Option<Denial> {
     let hosts = end.network.wanted();
-    // The door does not know whom it refused.
-    let hides_codes = line.contains(['|', ';', '&', '\n']);
-    if !hosts.is_empty() && (end.code != Some(0) || end.network.is_answered || hides_codes) {
+    if !hosts.is_empty() && end.failed_at_door(line.contains(['|', ';', '&', '\n'])) {
         return Some(Denial::Hosts { hosts });
     }
     let is_spoken_of = |what: &Refused| matches!(what, Refused::Write(path) if said.contains(&path.to_string()));

@@ -124,6 +124,7 @@ fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
         | Grant::Network
         | Grant::NetworkFor { .. }
         | Grant::Reach { .. }
+        | Grant::Secrets { .. }
         | Grant::Write { .. }
         | Grant::Read { .. }
         | Grant::Auto => false,

@@ -1,7 +1,9 @@
 //! Attempts: the call that a process is about to make, and whether its sandbox will refuse it.
 
 use std::{
+    ffi::OsStr,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::unix::{ffi::OsStrExt, fs::FileTypeExt},
     path::{Path, PathBuf},
 };
 
@@ -13,22 +15,27 @@ use nix::{
 
 use super::{
     filter::{self, HERE, Subject},
-    is_served, memory,
+    memory,
 };
-use crate::base::{path::AbsPath, sandbox::Refused};
+use crate::{
+    base::{path::AbsPath, sandbox::Refused},
+    world::door::{inside, local::is_served},
+};
 
 /// Nothing there is a matter of a sandbox's folders.
 const OF_SYSTEM: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 /// The port of name servers.
 const NAMES: u16 = 53;
-/// Longest address that is read.
-const MAX_ADDRESS: usize = 28;
+/// Longest address that is read: a path of a socket.
+const MAX_ADDRESS: usize = 110;
 
 /// A call of a process, which waits.
 pub(super) struct Attempt {
     pub pid: i32,
     pub number: i32,
     pub args: [u64; 6],
+    /// It has the machine's network.
+    pub is_online: bool,
 }
 
 impl Attempt {
@@ -80,29 +87,47 @@ impl Attempt {
     /// Under a name by which this process finds it, too.
     fn path(&self, (folder, path): (u8, u8)) -> Option<PathBuf> {
         let path = memory::read_path(self.pid, self.argument(path))?;
-        if path.is_absolute() {
-            return (!OF_SYSTEM.iter().any(|it| path.starts_with(it))).then_some(path);
-        }
+        (!OF_SYSTEM.iter().any(|it| path.starts_with(it))).then(|| self.place(folder, &path))
+    }
+
+    fn place(&self, folder: u8, path: &Path) -> PathBuf {
         // A number is the lower half of an argument.
         let base = match self.argument(folder) as i32 {
             _ if folder == HERE => "cwd".to_owned(),
             libc::AT_FDCWD => "cwd".to_owned(),
             it => format!("fd/{it}"),
         };
-        Some(Path::new("/proc").join(self.pid.to_string()).join(base).join(path))
+        // One that is absolute takes the place of all that is before it.
+        Path::new("/proc").join(self.pid.to_string()).join(base).join(path)
     }
 
     fn connection(&self, at: u64, length: u64) -> Option<Refused> {
         let mut bytes = [0; MAX_ADDRESS];
         let wanted = bytes.get_mut(..usize::try_from(length).ok()?.min(MAX_ADDRESS))?;
         let count = memory::read(self.pid, at, wanted)?;
-        let to = address(bytes.get(..count)?).filter(|it| it.port() != 0)?;
-        let (ip, port) = (to.ip().to_canonical(), to.port());
-        if (ip.is_loopback() || ip.is_unspecified()) && is_served(port) {
-            return None;
+        let bytes = bytes.get(..count)?;
+        if let Some(path) = socket_path(bytes).map(|it| self.place(HERE, it)) {
+            // What hides one is a file. Whether there is one outside castor knows.
+            let is_seen = path.metadata().is_ok_and(|it| it.file_type().is_socket());
+            return real_path(&path).filter(|_| !is_seen).map(Refused::Socket);
         }
-        Some(if port == NAMES { Refused::Lookup(String::new()) } else { Refused::Connect(SocketAddr::new(ip, port)) })
+        let to = address(bytes).filter(|it| it.port() != 0 && !self.is_online)?;
+        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let is_here = to.ip().is_loopback() || to.ip().is_unspecified();
+        match to.port() {
+            _ if inside::is_doors(&to) => Some(Refused::Door),
+            port if is_here && is_served(port) => None,
+            NAMES => Some(Refused::Lookup(String::new())),
+            _ => Some(Refused::Connect(to)),
+        }
     }
+}
+
+/// Of a socket that has a file: what has none begins with a zero.
+fn socket_path(bytes: &[u8]) -> Option<&Path> {
+    let path = bytes.strip_prefix(&(libc::AF_UNIX as u16).to_ne_bytes())?;
+    let path = path.split(|it| *it == 0).next().filter(|it| !it.is_empty())?;
+    Some(Path::new(OsStr::from_bytes(path)))
 }
 
 /// Family, port, address; in the long form something else lies between the last two.

@@ -40,45 +40,42 @@ pub(super) const HERE: u8 = u8::MAX;
 /// Openings that only read have none of these, and cost nothing.
 const WRITES: c_int = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
+/// Calls by their numbers, which are about the same.
+type Calls = (Subject, &'static [c_long]);
+
 /// In the order in which they are looked for: what is frequent comes first.
-const OF_FILES: &[(c_long, Subject)] = &[
-    (libc::SYS_openat, Open((0, 1), 2)),
-    (libc::SYS_exit_group, Exit),
-    (libc::SYS_unlinkat, Remove((0, 1))),
-    (libc::SYS_mkdirat, Make((0, 1))),
-    (libc::SYS_renameat, Move((0, 1), (2, 3))),
-    (libc::SYS_renameat2, Move((0, 1), (2, 3))),
-    (libc::SYS_linkat, Make((2, 3))),
-    (libc::SYS_symlinkat, Make((1, 2))),
-    (libc::SYS_mknodat, Make((0, 1))),
-    (libc::SYS_openat2, OpenHow((0, 1), 2)),
-    (libc::SYS_truncate, Change((HERE, 0))),
-    (libc::SYS_fchmodat, Change((0, 1))),
+const OF_FILES: &[Calls] = &[
+    (Open((0, 1), 2), &[libc::SYS_openat]),
+    (Exit, &[libc::SYS_exit_group]),
+    (Remove((0, 1)), &[libc::SYS_unlinkat]),
+    (Make((0, 1)), &[libc::SYS_mkdirat, libc::SYS_mknodat]),
+    (Move((0, 1), (2, 3)), &[libc::SYS_renameat, libc::SYS_renameat2]),
+    (Make((2, 3)), &[libc::SYS_linkat]),
+    (Make((1, 2)), &[libc::SYS_symlinkat]),
+    (OpenHow((0, 1), 2), &[libc::SYS_openat2]),
+    (Change((HERE, 0)), &[libc::SYS_truncate]),
+    (Change((0, 1)), &[libc::SYS_fchmodat]),
 ];
 
 /// Calls of old, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
-const OF_OLD: &[(c_long, Subject)] = &[
-    (libc::SYS_open, Open((HERE, 0), 1)),
-    (libc::SYS_unlink, Remove((HERE, 0))),
-    (libc::SYS_rename, Move((HERE, 0), (HERE, 1))),
-    (libc::SYS_mkdir, Make((HERE, 0))),
-    (libc::SYS_rmdir, Remove((HERE, 0))),
-    (libc::SYS_creat, Create((HERE, 0))),
-    (libc::SYS_link, Make((HERE, 1))),
-    (libc::SYS_symlink, Make((HERE, 1))),
-    (libc::SYS_mknod, Make((HERE, 0))),
-    (libc::SYS_chmod, Change((HERE, 0))),
+const OF_OLD: &[Calls] = &[
+    (Open((HERE, 0), 1), &[libc::SYS_open]),
+    (Remove((HERE, 0)), &[libc::SYS_unlink, libc::SYS_rmdir]),
+    (Move((HERE, 0), (HERE, 1)), &[libc::SYS_rename]),
+    (Make((HERE, 0)), &[libc::SYS_mkdir, libc::SYS_mknod]),
+    (Create((HERE, 0)), &[libc::SYS_creat]),
+    (Make((HERE, 1)), &[libc::SYS_link, libc::SYS_symlink]),
+    (Change((HERE, 0)), &[libc::SYS_chmod]),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OF_OLD: &[(c_long, Subject)] = &[];
+const OF_OLD: &[Calls] = &[];
 
-/// Only where the sandbox has a network of its own.
-const OF_NETWORK: &[(c_long, Subject)] = &[
-    (libc::SYS_connect, Address(1, 2)),
-    (libc::SYS_sendto, Address(4, 5)),
-    (libc::SYS_sendmsg, Message(1)),
-    (libc::SYS_sendmmsg, Message(1)),
+/// Behind the first, which leads to other programs' sockets, too: only where the sandbox has a network of its own.
+const OF_NETWORK: &[Calls] = &[
+    (Address(1, 2), &[libc::SYS_connect]),
+    (Address(4, 5), &[libc::SYS_sendto]),
+    (Message(1), &[libc::SYS_sendmsg, libc::SYS_sendmmsg]),
 ];
 
 /// As the kernel names the machine; its other numbers for calls another filter refuses.
@@ -93,12 +90,13 @@ const ARCH: Option<c_uint> = None;
 const ARGUMENTS: c_uint = 16;
 
 pub(super) fn find(number: c_int) -> Option<Subject> {
-    OF_FILES.iter().chain(OF_OLD).chain(OF_NETWORK).find(|it| it.0 == c_long::from(number)).map(|it| it.1)
+    let mut all = OF_FILES.iter().chain(OF_OLD).chain(OF_NETWORK);
+    all.find(|it| it.1.contains(&c_long::from(number))).map(|it| it.0)
 }
 
 /// From now on this process and its children are told of. What comes is answered by the holder of what is returned.
 pub(super) fn install(with_network: bool) -> io::Result<OwnedFd> {
-    let network = if with_network { OF_NETWORK } else { &[] };
+    let network = OF_NETWORK.iter().take(if with_network { OF_NETWORK.len() } else { 1 });
     listen(&program(OF_FILES.iter().chain(OF_OLD).chain(network)).ok_or(io::ErrorKind::Unsupported)?)
 }
 
@@ -123,7 +121,7 @@ fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
         .or_else(|_: io::Error| install(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER))
 }
 
-fn program<'n>(calls: impl Iterator<Item = &'n (c_long, Subject)>) -> Option<Vec<sock_filter>> {
+fn program<'n>(calls: impl Iterator<Item = &'n Calls>) -> Option<Vec<sock_filter>> {
     let load = |k| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, k, (0, 0));
     let give = |k| step(libc::BPF_RET, k, (0, 0));
     let equal = |k, jumps| step(libc::BPF_JMP | libc::BPF_JEQ, k, jumps);
@@ -131,7 +129,7 @@ fn program<'n>(calls: impl Iterator<Item = &'n (c_long, Subject)>) -> Option<Vec
     let half = |argument: u8, upper: bool| load(ARGUMENTS + 8 * c_uint::from(argument) + 4 * c_uint::from(upper));
     let bits = step(libc::BPF_JMP | libc::BPF_JSET, c_uint::try_from(WRITES).ok()?, (0, 1));
     let mut res = vec![load(4), equal(ARCH?, (1, 0)), pass, load(0)];
-    for (number, about) in calls {
+    for (about, number) in calls.flat_map(|(about, numbers)| numbers.iter().map(move |it| (about, it))) {
         let steps = match *about {
             Open(_, flags) => vec![half(flags, false), bits, tell, pass],
             // What has no address goes to a socket that is connected.

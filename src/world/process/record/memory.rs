@@ -1,19 +1,19 @@
 //! The memory of a process that waits for an answer: only read, and believed as a word of it, since it may change at once.
 
-use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
+use std::{ffi::OsString, io::IoSliceMut, os::unix::ffi::OsStringExt, path::PathBuf};
 
-use nix::libc::{self, c_void, iovec};
+use nix::{
+    sys::uio::{RemoteIoVec, process_vm_readv},
+    unistd::Pid,
+};
 
 /// Longest path that the system takes.
 const MAX_PATH: usize = 4096;
 
 /// Fills the beginning of `to` with what lies at an address. Returns how much that was.
 pub(super) fn read(pid: i32, address: u64, to: &mut [u8]) -> Option<usize> {
-    let own = iovec { iov_base: to.as_mut_ptr().cast::<c_void>(), iov_len: to.len() };
-    let other = iovec { iov_base: usize::try_from(address).ok()? as *mut c_void, iov_len: to.len() };
-    // SAFETY: the kernel writes within `to`, and checks the other address by itself.
-    let res = unsafe { libc::process_vm_readv(pid, &raw const own, 1, &raw const other, 1, 0) };
-    usize::try_from(res).ok()
+    let from = RemoteIoVec { base: usize::try_from(address).ok()?, len: to.len() };
+    process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(to)], &[from]).ok()
 }
 
 pub(super) fn read_array<const N: usize>(pid: i32, address: u64) -> Option<[u8; N]> {

@@ -17,12 +17,17 @@ mod memory;
 mod recorder;
 
 use std::{
-    fs::{self, File},
-    os::unix::fs::FileExt,
+    fs::File,
+    os::unix::fs::{FileExt, FileTypeExt},
     path::Path,
 };
 
-use crate::base::sandbox::{Refusal, Refused};
+#[cfg(target_os = "linux")]
+use super::sandbox::secret_masks::SecretMasks;
+use crate::{
+    base::sandbox::{Refusal, Refused},
+    world::door::local::is_served,
+};
 
 #[cfg(target_os = "linux")]
 pub(super) use self::{
@@ -30,22 +35,13 @@ pub(super) use self::{
     recorder::{Installer, Recorder},
 };
 
-/// Whether a program in this process's network listens on a port, of whichever protocol.
-pub fn is_served(port: u16) -> bool {
-    // Of those without connections all are.
-    [("tcp", Some("0A")), ("tcp6", Some("0A")), ("udp", None), ("udp6", None)].into_iter().any(|(name, state)| {
-        let table = fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
-        table.lines().skip(1).any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let own = words.next().and_then(|it| u16::from_str_radix(it.rsplit_once(':')?.1, 16).ok());
-            own == Some(port) && state.is_none_or(|it| words.nth(1) == Some(it))
-        })
-    })
-}
-
 /// The record of one sandbox.
 #[derive(Debug)]
-pub struct SandboxRecord(File);
+pub struct SandboxRecord {
+    file: File,
+    #[cfg(target_os = "linux")]
+    masks: Option<SecretMasks>,
+}
 
 impl SandboxRecord {
     /// With the file for the sandbox's init process.
@@ -53,17 +49,31 @@ impl SandboxRecord {
     pub(super) fn new() -> std::io::Result<(Self, File)> {
         use nix::sys::memfd::{MFdFlags, memfd_create};
         let file = File::from(memfd_create("castor-record", MFdFlags::MFD_CLOEXEC)?);
-        Ok((Self(file.try_clone()?), file))
+        Ok((Self { file: file.try_clone()?, masks: None }, file))
+    }
+
+    /// It tells of attempts to read these secrets, too.
+    #[cfg(target_os = "linux")]
+    pub(super) fn with_masks(self, masks: Option<SecretMasks>) -> Self {
+        Self { masks, ..self }
     }
 
     /// `None`: nothing was recorded, as the system does not tell.
     pub fn read(&self) -> Option<Vec<Refusal>> {
-        let size = usize::try_from(self.0.metadata().ok()?.len()).ok()?;
+        let size = usize::try_from(self.file.metadata().ok()?.len()).ok()?;
         let mut text = vec![0; size];
-        self.0.read_exact_at(&mut text, 0).ok()?;
+        self.file.read_exact_at(&mut text, 0).ok()?;
         let mut all: Vec<Refusal> = serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()?;
-        // Where no folder is, nobody makes anything.
-        all.retain(|it| !matches!(&it.what, Refused::Write(it) if !it.as_path().parent().is_some_and(Path::is_dir)));
+        all.retain(|it| match &it.what {
+            // Where no folder is, nobody makes anything.
+            Refused::Write(it) => it.as_path().parent().is_some_and(Path::is_dir),
+            Refused::Socket(it) => it.as_path().metadata().is_ok_and(|it| it.file_type().is_socket()),
+            // Without a server there it fails everywhere.
+            Refused::Connect(to) if !it.what.is_far() => is_served(to.port()),
+            _ => true,
+        });
+        #[cfg(target_os = "linux")]
+        all.extend(self.masks.iter().flat_map(SecretMasks::opened).map(|it| Refusal::failed(Refused::Read(it))));
         Some(all)
     }
 }

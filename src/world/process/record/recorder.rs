@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, OwnedFd, RawFd},
         unix::{fs::FileExt, net::UnixStream},
     },
     path::PathBuf,
@@ -14,6 +14,7 @@ use nix::{
     libc::{self, seccomp_notif, seccomp_notif_resp},
     unistd::Pid,
 };
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::{
     attempt::Attempt,
@@ -37,6 +38,7 @@ pub struct Recorder {
     pub listener: Option<OwnedFd>,
     /// Folders that are written, but in which no name comes or goes.
     closed: Vec<PathBuf>,
+    is_online: bool,
     findings: Findings,
     /// The command's process.
     command: i32,
@@ -49,22 +51,22 @@ impl Recorder {
         record: OwnedFd,
         (mut ours, theirs): (UnixStream, UnixStream),
         child: Pid,
-        closed: Vec<PathBuf>,
+        (closed, is_online): (Vec<PathBuf>, bool),
     ) -> Option<Self> {
         let number = theirs.as_raw_fd();
         // With it open here, nobody would notice that the child is gone.
         drop(theirs);
         let pid = child.as_raw();
-        // SAFETY: takes numbers only, and the new descriptor has no other owner.
-        let handle = unsafe { owned(libc::syscall(libc::SYS_pidfd_open, pid, 0)) }?;
+        let handle = pidfd_open(rustix::process::Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        let take = |number: RawFd| pidfd_getfd(&handle, number, PidfdGetfdFlags::empty()).ok();
         let probe: [u8; 4] = memory::read_array(pid, PROBE.as_ptr().addr() as u64)?;
-        (probe == PROBE && take(&handle, number).is_some()).then_some(())?;
+        (probe == PROBE && take(number).is_some()).then_some(())?;
         ours.write_all(&[1]).ok()?;
         let mut number = [0; 4];
         ours.read_exact(&mut number).ok()?;
-        let listener = take(&handle, RawFd::from_ne_bytes(number))?;
-        let res =
-            Self { to: record.into(), listener: Some(listener), closed, findings: Findings::default(), command: pid };
+        let listener = take(RawFd::from_ne_bytes(number))?;
+        let findings = Findings::default();
+        let res = Self { to: record.into(), listener: Some(listener), closed, is_online, findings, command: pid };
         // That there is a record at all is known from now on.
         res.write().ok()?;
         // Before it the command does not start.
@@ -108,7 +110,7 @@ impl Recorder {
             return;
         }
         let pid = i32::try_from(call.pid).unwrap_or_default();
-        let new = self.look_at(&Attempt { pid, number: call.data.nr, args: call.data.args });
+        let new = self.look_at(&Attempt { pid, number: call.data.nr, args: call.data.args, is_online: self.is_online });
         // SAFETY: the kernel reads a number, which lives through the call.
         let is_same = || unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call.id) } == 0;
         // Else the number may have been another process's, and so may what was read. Written before the process goes on, so
@@ -144,18 +146,4 @@ impl Recorder {
         // Behind a shorter one an older rest stays, which nobody reads.
         self.to.write_all_at(&serde_json::to_vec(&self.findings.refusals())?, 0)
     }
-}
-
-/// A descriptor of another process.
-fn take(handle: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
-    // SAFETY: takes numbers only, and the new descriptor has no other owner.
-    unsafe { owned(libc::syscall(libc::SYS_pidfd_getfd, handle.as_raw_fd(), number, 0)) }
-}
-
-/// # Safety
-/// It is what a system call returned that makes a descriptor.
-unsafe fn owned(res: libc::c_long) -> Option<OwnedFd> {
-    let number = RawFd::try_from(res).ok().filter(|it| *it >= 0)?;
-    // SAFETY: nobody else knows of it.
-    Some(unsafe { OwnedFd::from_raw_fd(number) })
 }

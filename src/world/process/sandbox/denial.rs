@@ -8,18 +8,12 @@ use crate::{
         guarded_names::{SECRETS, TOOL_FOLDERS},
         path::AbsPath,
         sandbox::{Confinement, Denial, Refusal, Refused, SHARED_TMP},
-        text,
     },
-    world::{
-        disk,
-        door::{inside, local},
-    },
+    world::{disk, door::local},
 };
 
 /// How much of the end of an output is looked at, in lines.
 const LINES: usize = 200;
-/// The same for ports, in bytes.
-const PORT_TEXT: usize = 8 << 10;
 
 /// In lower case, as all phrases here.
 const PHRASES: &str = include_str!("denial/phrases.txt");
@@ -42,13 +36,13 @@ const SILENT: &[(&str, i32)] = &[("curl", 6), ("wget", 4)];
 pub fn recorded_denial(it: &Confinement, refusals: &[Refusal], output: &str) -> Option<Denial> {
     let failed = || refusals.iter().rev().filter(|it| it.failed).map(|it| &it.what);
     let has_door = super::has_door(it);
-    // By the door there is a resolver, and addresses that stand for names.
-    let is_doors = |what: &Refused| match what {
-        Refused::Connect(to) => has_door && inside::is_doors(to),
-        _ => has_door,
-    };
-    if !it.network && failed().any(|it| it.is_far() && !is_doors(it)) {
+    // By the door there is a resolver.
+    let is_unreached = |what: &Refused| what.is_far() && !(has_door && matches!(what, Refused::Lookup(_)));
+    if !it.network && failed().any(is_unreached) {
         return Some(Denial::Network);
+    }
+    if let Some(it) = hidden_secrets(it, refusals) {
+        return Some(it);
     }
     let port = |what: &Refused| match what {
         Refused::Connect(to) if has_door && !what.is_far() => local::listener(to.port()),
@@ -56,6 +50,13 @@ pub fn recorded_denial(it: &Confinement, refusals: &[Refusal], output: &str) -> 
     };
     if let Some(port) = failed().find_map(port).filter(|port| !it.grant.reach.ports.contains(port)) {
         return Some(Denial::Port { port });
+    }
+    let socket = |what: &Refused| match what {
+        Refused::Socket(path) if !it.is_never_written(path) => Some(path.clone()),
+        _ => None,
+    };
+    if let Some(path) = failed().find_map(socket) {
+        return Some(Denial::Socket { path });
     }
     let is_told = |path: &AbsPath| {
         let (low, name) = (output.to_lowercase(), path.as_path().file_name().unwrap_or_default().to_string_lossy());
@@ -69,6 +70,19 @@ pub fn recorded_denial(it: &Confinement, refusals: &[Refusal], output: &str) -> 
     let (grave, open): (Vec<Denial>, Vec<Denial>) =
         failed().filter_map(denial).filter(is_asked).partition(|it| matches!(it, Denial::Unopenable { .. }));
     join_writes(it, open.into_iter().chain(grave))
+}
+
+/// Secret files that a command wanted to read, and did not see for its network's sake. What it lacked then nobody knows from
+/// its exit code: in their place it saw empty ones.
+fn hidden_secrets(it: &Confinement, refusals: &[Refusal]) -> Option<Denial> {
+    let secret = |it: &Refusal| match &it.what {
+        Refused::Read(path) => Some(path.clone()),
+        _ => None,
+    };
+    let files: Vec<AbsPath> = refusals.iter().filter_map(secret).collect();
+    let hosts = if it.network { Vec::new() } else { it.grant.reach.hosts.allowed.clone() };
+    let is_reaching = it.network || !hosts.is_empty();
+    (!files.is_empty() && is_reaching).then_some(Denial::Secrets { files, hosts })
 }
 
 /// What the record says, and what it cannot say: of sockets, credentials and what a command does not see.
@@ -113,13 +127,7 @@ pub fn recognise_denial(
     let far =
         |low: &str| NOT_CONNECTED.iter().any(|it| low.contains(it)) && !LOOPBACK.iter().any(|it| low.contains(it));
     let unreached = says(&lines, NO_NETWORK) || SILENT.iter().any(is_silent) || lines.iter().any(|(_, low)| far(low));
-    if !it.network && unreached {
-        return Some(Denial::Network);
-    }
-    // A server of the user's, where nobody listens within.
-    let known = &it.grant.reach.ports;
-    let port = || local::named_port(&[command, text::tail(output, PORT_TEXT)]).filter(|it| !known.contains(it));
-    (code != Some(0) && super::has_door(it)).then(port).flatten().map(|port| Denial::Port { port })
+    (!it.network && unreached).then_some(Denial::Network)
 }
 
 /// What the model is told of a program that the sandbox keeps from its work without a word.
@@ -226,7 +234,8 @@ fn hidden_path(it: &Confinement, cwd: &AbsPath, command: &str, line: &str, low: 
     let is_hidden = |path: &AbsPath| {
         let seen = TOOL_FOLDERS.iter().map(|it| home.join(it)).chain(it.writable_folders().cloned());
         let seen = seen.chain(it.git_dirs.iter().filter_map(AbsPath::parent));
-        let mut seen = seen.chain(it.grant.seen.iter().chain(&it.grant.credentials).chain(&it.masked).cloned());
+        let open = it.grant.credentials.iter().map(|it| &it.path);
+        let mut seen = seen.chain(it.grant.seen.iter().chain(open).chain(&it.masked).cloned());
         let is_plain = path.is_within(home) && path != home && SECRETS.find(path.as_path()).is_none();
         is_plain && !it.allows_write(path) && !seen.any(|it| path.is_within(&it))
     };

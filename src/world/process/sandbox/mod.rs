@@ -24,6 +24,8 @@ pub mod repository;
 pub(super) mod running;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
+#[cfg(target_os = "linux")]
+pub(super) mod secret_masks;
 mod sockets;
 mod submodules;
 mod unfinished_work;
@@ -59,6 +61,8 @@ pub use placeholders::{Placeholders, RemovedPlaceholders};
 pub use plain_repository::is_plain;
 pub use quarantine::{Quarantine, quarantine_orphans};
 pub use reachable::opens;
+#[cfg(target_os = "linux")]
+use secret_masks::SecretMasks;
 use views::View;
 pub use views::own_tmp_path;
 
@@ -251,9 +255,7 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     };
     let by = helper::namespaces();
     let below = by.max_below();
-    // Of a program in front nobody asks afterwards.
-    let is_recorded = below.is_some() && !around.in_front;
-    let (record, taker) = is_recorded.then(|| SandboxRecord::new().ok()).flatten().unzip();
+    let (record, taker) = below.and_then(|_| SandboxRecord::new().ok()).unzip();
     // Both ways: the plan goes in, and the door's sockets come out.
     let (life, writer) = UnixStream::pair()?;
     let (life, mut writer) = (OwnedFd::from(life), io::PipeWriter::from(OwnedFd::from(writer)));
@@ -271,7 +273,9 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
     let rest = move || {
         let (mut plan, mut standing) = guarded_paths::plan(it, around, below)?;
         plan.network.door = door.as_ref().map(Door::addresses).unwrap_or_default();
-        (standing.running, standing.record) = (Some(running), record.map(Arc::new));
+        standing.running = Some(running);
+        let mounts = plan.views.iter().filter_map(|it| Some((it.shows.as_deref()?, it.place.as_path())));
+        standing.record = record.map(|it| Arc::new(it.with_masks(SecretMasks::watch(mounts))));
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),

@@ -19,7 +19,12 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{GuardContext, SandboxPlan, environment, nested_config, placeholder_files::open_folder, sockets};
+use super::{
+    GuardContext, SandboxPlan, environment, nested_config,
+    placeholder_files::open_folder,
+    secret_masks::{make_mask, new_folder},
+    sockets,
+};
 use crate::{
     base::{
         guarded_names::{CACHE_VARIABLES, SECRETS, TOKEN_FILES, TOOL_CACHES, TOOL_FOLDERS},
@@ -85,7 +90,7 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
     }
     seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
     let mut covers = whole_covers(it, &needed);
-    let mut views = BTreeMap::new();
+    let (mut views, masks) = (BTreeMap::new(), new_folder(&empty));
     if let (true, Ok(place)) = (super::has_door(it), Path::new(RESOLV_CONF).canonicalize()) {
         views.insert(place.clone(), View::of(&place, Some(resolver_settings(&empty)?), false));
     }
@@ -98,7 +103,9 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
             covers.insert(secret.clone(), false);
             continue;
         }
-        let shows = empty.join(if secret.is_dir() { "none" } else { "nothing" });
+        let name = if secret.is_dir() { "none" } else { "nothing" };
+        let is_watched = !secret.is_dir() && is_of_workspace(it, secret);
+        let shows = if is_watched { make_mask(&masks, views.len())? } else { empty.join(name) };
         views.insert(secret.clone(), View::of(secret, Some(shows), false));
     }
     let caches = own_caches(it, around, &needed, &masked);
@@ -199,6 +206,12 @@ fn cover_of<'p>(place: &'p Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeS
     covers.contains_key(above).then_some(above)
 }
 
+/// Whether it is hidden for the network's sake alone.
+fn is_of_workspace(it: &Confinement, secret: &Path) -> bool {
+    let is_own = |root: &AbsPath| !it.home.as_ref().is_some_and(|home| home.is_within(root));
+    it.hides_secrets() && it.roots.iter().any(|root| secret.starts_with(root.as_path()) && is_own(root))
+}
+
 /// The secrets that are there, as they really are.
 fn masked_secrets(it: &Confinement) -> BTreeSet<PathBuf> {
     let hides = |path: &Path| AbsPath::new(path).is_some_and(|path| it.masks_secret(&path));
@@ -257,7 +270,7 @@ fn visible_paths(it: &Confinement, around: &GuardContext<'_>) -> Vec<PathBuf> {
         .map(Path::new)
         .filter(|it| it.is_absolute() && it.exists());
     let programs = words.filter_map(Path::parent).filter(is_within).map(Path::to_owned);
-    let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned());
+    let allowed = it.grant.credentials.iter().map(|it| it.path.as_path().to_owned());
     let cwd = Some(around.cwd.as_path()).filter(|it| is_within(it)).map(Path::to_owned);
     // What says where names are looked up often lies among the sockets.
     let resolver = Path::new(RESOLV_CONF).canonicalize().ok().filter(|it| it.starts_with(SOCKETS));

@@ -15,10 +15,7 @@ use crate::{
         text::{tail, wrap_untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::{
-        record,
-        sandbox::denial::{find_denial, silent_program_note},
-    },
+    world::process::sandbox::denial::{find_denial, silent_program_note},
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
@@ -73,11 +70,9 @@ impl ReportFacts {
         // The record knows of each process of the command; else only the last one's end is known.
         let is_sure = matches!(&self.ending, WatchEnd::Exited(it) if it.code != Some(0) || it.refusals.is_some());
         let said = self.denial();
-        // The door does not know which process it refused.
-        let is_heard = |exit: &Exit| exit.code == Some(0) && !exit.network.is_answered && !self.hides_exit_codes();
-        let is_passing = matches!(&self.ending, WatchEnd::Exited(it) if is_heard(it));
-        let asks = if matches!(said, Some(Denial::Hosts { .. })) { !is_passing } else { is_sure };
-        let passed = self.passing_refusals(said.is_some());
+        let failed = matches!(&self.ending, WatchEnd::Exited(it) if it.failed_at_door(self.hides_exit_codes()));
+        let asks = if matches!(said, Some(Denial::Hosts { .. })) { failed } else { is_sure };
+        let (passed, refused) = (self.passing_refusals(said.is_some()), self.refusals_in_words());
         let silent = self.confined.as_ref().and_then(|_| silent_program_note(&self.command));
         let (left, parts) = (self.next_step(), self.is_compound());
         let network = match &self.ending {
@@ -102,6 +97,9 @@ impl ReportFacts {
         if let (Some(it), Some(data)) = (network, res.data.as_object_mut()) {
             data.insert(NetworkRecord::KEY.to_owned(), it);
         }
+        if let (false, Some(data)) = (refused.is_empty(), res.data.as_object_mut()) {
+            data.insert(Refusal::KEY.to_owned(), refused.into());
+        }
         ToolOutput { denial: said.filter(|_| asks), ..res }
     }
 
@@ -124,17 +122,27 @@ impl ReportFacts {
 
     /// What was refused and led to no failure, or to none that the user can be asked about: for the model.
     fn passing_refusals(&self, is_asked: bool) -> Option<String> {
-        let WatchEnd::Exited(Exit { refusals: Some(all), .. }) = &self.ending else { return None };
-        let is_told = |it: &&Refusal| match &it.what {
-            // Without a server there it fails everywhere.
-            Refused::Connect(to) if !it.what.is_far() => record::is_served(to.port()),
-            _ => !it.failed || !is_asked,
-        };
-        let told = all.iter().filter(is_told);
-        let words: Vec<String> = told.map(|it| it.what.in_words()).collect();
+        // A server of the user's is named even where nobody is asked about its port.
+        let is_told =
+            |it: &&Refusal| !it.failed || !is_asked || matches!(&it.what, Refused::Connect(_)) && !it.what.is_far();
+        let words: Vec<String> = self.refusals().filter(is_told).map(|it| it.what.in_words()).collect();
         let (first, more) = words.split_at_checked(MAX_REFUSALS).unwrap_or((&words, &[]));
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         (!words.is_empty()).then(|| format!("The sandbox refused in passing: {}{more}.", first.join(", ")))
+    }
+
+    /// What was refused, but at the door, which tells of it by itself.
+    fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        let all = match &self.ending {
+            WatchEnd::Exited(it) => it.refusals.as_deref().unwrap_or_default(),
+            _ => &[],
+        };
+        all.iter().filter(|it| it.what != Refused::Door)
+    }
+
+    /// For `/network`.
+    fn refusals_in_words(&self) -> Vec<String> {
+        self.refusals().map(|it| it.what.in_words()).collect()
     }
 
     /// Whether the exit code may be another one's than that of the command that failed. A single command that ended

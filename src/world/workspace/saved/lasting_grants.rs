@@ -48,7 +48,7 @@ pub fn load_grants(home: &AbsPath, folder: &AbsPath) -> (Vec<Grant>, Option<Stri
             let odd = grants.iter().any(Option::is_none);
             let odd = odd.then(|| {
                 format!(
-                    "{}: an entry is none of `network`, `write`, `hosts` and `mode`; it allows nothing",
+                    "{}: an entry is none of `network`, `write`, `hosts`, `secrets` and `mode`; it allows nothing",
                     GRANTS.file(home)
                 )
             });
@@ -70,6 +70,7 @@ pub(super) fn in_words(it: &toml::Table) -> String {
         Some(it @ Grant::Reach { .. }) => {
             format!("{} in the sandbox, in {folder}", it.reach_in_words().unwrap_or_default())
         }
+        Some(it @ Grant::Secrets { .. }) => format!("{}, in {folder}", it.secrets_in_words().unwrap_or_default()),
         Some(Grant::Auto) => format!("work without questions (mode auto), in {folder}"),
         _ => format!("nothing, in {folder}"),
     }
@@ -77,10 +78,16 @@ pub(super) fn in_words(it: &toml::Table) -> String {
 
 /// `None`: it cannot be written down so that it is the same when it is read.
 fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
+    let hosts_in = |hosts: &[HostGrant]| toml::Value::from(hosts.iter().map(ToString::to_string).collect::<Vec<_>>());
     let (key, what): (_, toml::Value) = match grant {
         Grant::NetworkFor { prefixes } => ("network", prefixes.clone().into()),
         Grant::Write { folder } => ("write", folder.as_path().to_str()?.into()),
-        Grant::Reach { hosts, .. } => ("hosts", hosts.iter().map(ToString::to_string).collect::<Vec<_>>().into()),
+        Grant::Reach { hosts, .. } => ("hosts", hosts_in(hosts)),
+        Grant::Secrets { files, hosts, line: None } => {
+            let files = files.iter().map(|it| Some(it.as_path().to_str()?.into())).collect::<Option<Vec<_>>>()?;
+            let pair = [("files", toml::Value::Array(files)), ("hosts", hosts_in(hosts))];
+            ("secrets", toml::Table::from_iter(pair.map(|(key, it)| (key.to_owned(), it))).into())
+        }
         Grant::Auto => ("mode", AUTO.into()),
         _ => return None,
     };
@@ -91,14 +98,21 @@ fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
 /// An entry with more than one meaning has none.
 fn grant(it: &toml::Table) -> Option<Grant> {
     let texts = |all: &[toml::Value]| all.iter().map(|it| it.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-    match ["network", "write", "hosts", "mode"].map(|key| it.get(key)) {
-        [Some(toml::Value::Array(all)), None, None, None] => Some(Grant::NetworkFor { prefixes: texts(all)? }),
-        [None, Some(toml::Value::String(it)), None, None] => AbsPath::new(it).map(|folder| Grant::Write { folder }),
-        [None, None, Some(toml::Value::Array(all)), None] => {
-            let hosts = texts(all)?.into_iter().map(HostGrant::try_from).collect::<Result<_, _>>().ok()?;
-            Some(Grant::Reach { hosts, ports: Vec::new() })
+    let hosts_of = |all: &[toml::Value]| -> Option<Vec<HostGrant>> {
+        texts(all)?.into_iter().map(HostGrant::try_from).collect::<Result<_, _>>().ok()
+    };
+    let mut known =
+        ["network", "write", "hosts", "secrets", "mode"].iter().filter_map(|key| Some((*key, it.get(*key)?)));
+    match (known.next()?, known.next()) {
+        (("network", toml::Value::Array(all)), None) => Some(Grant::NetworkFor { prefixes: texts(all)? }),
+        (("write", toml::Value::String(it)), None) => AbsPath::new(it).map(|folder| Grant::Write { folder }),
+        (("hosts", toml::Value::Array(all)), None) => Some(Grant::Reach { hosts: hosts_of(all)?, ports: Vec::new() }),
+        (("secrets", toml::Value::Table(pair)), None) => {
+            let list = |key: &str| pair.get(key)?.as_array();
+            let files = texts(list("files")?)?.into_iter().map(AbsPath::new).collect::<Option<_>>()?;
+            Some(Grant::Secrets { files, hosts: hosts_of(list("hosts")?)?, line: None })
         }
-        [None, None, None, Some(toml::Value::String(it))] if it == AUTO => Some(Grant::Auto),
+        (("mode", toml::Value::String(it)), None) if it == AUTO => Some(Grant::Auto),
         _ => None,
     }
 }
@@ -124,14 +138,21 @@ mod tests {
         let network = Grant::NetworkFor { prefixes: vec!["npm install".to_owned()] };
         let write = Grant::Write { folder: path("/h/out") };
         let hosts = ["registries", "*.corp:* private"].map(|it| it.to_owned().try_into().unwrap()).to_vec();
+        let files = vec![path("/w/three/.env"), path("/w/three/a b/.env.local")];
+        let secrets = Grant::Secrets { files, hosts: vec!["a.test".to_owned().try_into().unwrap()], line: None };
         let hosts = Grant::Reach { hosts, ports: vec![] };
         assert_eq!(load_grants(&home, &one), (vec![], None));
         save_grant(&home, &one, &network, false).unwrap();
         assert!(!GRANTS.file(&home).as_path().exists(), "nothing to strike out");
         let three = path("/w/three");
-        save_grant(&home, &three, &hosts, true).unwrap();
-        assert_eq!(load_grants(&home, &three).0, std::slice::from_ref(&hosts));
-        save_grant(&home, &three, &hosts, false).unwrap();
+        for it in [&hosts, &secrets] {
+            save_grant(&home, &three, it, true).unwrap();
+            assert_eq!(load_grants(&home, &three).0, std::slice::from_ref(it));
+            save_grant(&home, &three, it, false).unwrap();
+        }
+        let of_line = Grant::Secrets { files: vec![], hosts: vec![], line: Some("x".to_owned()) };
+        save_grant(&home, &three, &of_line, true).unwrap();
+        assert_eq!(load_grants(&home, &three).0, []);
         for it in [&network, &write, &Grant::Auto, &network] {
             assert_eq!(save_grant(&home, &one, it, true).unwrap(), None);
         }

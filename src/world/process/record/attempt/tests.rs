@@ -3,19 +3,19 @@
 use std::{
     ffi::CString,
     net::{TcpListener, UdpSocket},
-    os::unix::{ffi::OsStrExt, fs::symlink},
+    os::unix::{ffi::OsStrExt, fs::symlink, net::UnixListener},
     path::Path,
 };
 
 use nix::libc;
 
 use super::{Attempt, address};
-use crate::base::sandbox::Refused;
+use crate::base::{path::AbsPath, sandbox::Refused};
 
 fn call(number: libc::c_long, args: &[u64]) -> Attempt {
     let mut all = [0; 6];
     all[..args.len()].copy_from_slice(args);
-    Attempt { pid: std::process::id() as i32, number: number as i32, args: all }
+    Attempt { pid: std::process::id() as i32, number: number as i32, args: all, is_online: false }
 }
 
 /// What is refused of a call with these texts, which come where an argument is `u64::MAX`, one after the other.
@@ -113,12 +113,46 @@ fn connections_are_refused_but_to_who_listens_here() {
         (v6(mapped, 80), Some("connecting to 192.0.2.1:80".to_owned())),
         (v6([32; 16], 80), Some("connecting to [2020:2020:2020:2020:2020:2020:2020:2020]:80".to_owned())),
         (v6(own, unserved), Some(format!("connecting to [::1]:{unserved}, a server outside the sandbox"))),
+        (v4([127, 0, 0, 1], 10_053), Some("connecting to castor's door".to_owned())),
+        (v4([198, 18, 1, 7], 443), Some("connecting to castor's door".to_owned())),
         ((libc::AF_UNIX as u16).to_ne_bytes().to_vec(), None),
         (vec![2], None),
         (Vec::new(), None),
     ] {
-        let found = call(libc::SYS_connect, &[3, bytes.as_ptr().addr() as u64, bytes.len() as u64]).refused(&[]);
-        assert_eq!(found.map(|it| it.in_words()), want, "{bytes:?}");
+        let attempt = call(libc::SYS_connect, &[3, bytes.as_ptr().addr() as u64, bytes.len() as u64]);
+        assert_eq!(attempt.refused(&[]).map(|it| it.in_words()), want, "{bytes:?}");
+        assert_eq!(Attempt { is_online: true, ..attempt }.refused(&[]), None, "{bytes:?}");
         assert!(address(bytes.get(..3).unwrap_or_default()).is_none());
     }
+}
+
+/// What lies in the place of a hidden socket is none; one that has no file belongs to the sandbox.
+#[test]
+fn sockets_are_refused_where_there_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let _listens = UnixListener::bind(root.join("own.sock")).unwrap();
+    std::fs::write(root.join("hidden.sock"), "").unwrap();
+    symlink(&root, root.join("way")).unwrap();
+    for (path, want) in [
+        ("own.sock", None),
+        ("hidden.sock", Some("hidden.sock")),
+        ("absent.sock", Some("absent.sock")),
+        ("way/absent.sock", Some("absent.sock")),
+        ("way/own.sock", None),
+        ("none/absent.sock", Some("none/absent.sock")),
+    ] {
+        let path = root.join(path);
+        for end in [&b""[..], b"\0", b"\0rest"] {
+            let bytes = [&(libc::AF_UNIX as u16).to_ne_bytes()[..], path.as_os_str().as_bytes(), end].concat();
+            let attempt = call(libc::SYS_connect, &[3, bytes.as_ptr().addr() as u64, bytes.len() as u64]);
+            let want = want.map(|it| Refused::Socket(AbsPath::new(root.join(it)).unwrap()));
+            assert_eq!(attempt.refused(&[]), want, "{path:?}");
+            // With the machine's network sockets are hidden, too.
+            assert_eq!(Attempt { is_online: true, ..attempt }.refused(&[]), want, "{path:?}");
+        }
+    }
+    let nameless = [&(libc::AF_UNIX as u16).to_ne_bytes()[..], b"\0/tmp/.X11-unix/X0"].concat();
+    let attempt = call(libc::SYS_connect, &[3, nameless.as_ptr().addr() as u64, nameless.len() as u64]);
+    assert_eq!(attempt.refused(&[]), None);
 }

@@ -4,8 +4,9 @@ use std::fs;
 
 use super::recognise_denial;
 use crate::base::{
+    network::HostGrant,
     path::AbsPath,
-    sandbox::{Confinement, Denial, OwnFolders, SandboxGrant},
+    sandbox::{Confinement, Denial, OpenSecret, OwnFolders, Refusal, Refused, SandboxGrant},
 };
 
 /// A workspace, a home and a folder outside, of which the first may be written.
@@ -55,7 +56,9 @@ impl World {
             Some(Denial::Config { path }) => format!("config {}", shown(&path)),
             Some(Denial::NotKept { path }) => format!("not kept {}", shown(&path)),
             Some(Denial::Unopenable { path }) => format!("unopenable {}", shown(&path)),
-            Some(it @ (Denial::Hosts { .. } | Denial::Port { .. })) => it.in_words(),
+            Some(
+                it @ (Denial::Hosts { .. } | Denial::Port { .. } | Denial::Socket { .. } | Denial::Secrets { .. }),
+            ) => it.in_words(),
             Some(Denial::Looks) => "looks".to_owned(),
             Some(Denial::Other) => "other".to_owned(),
         }
@@ -133,7 +136,9 @@ fn granted_access_is_not_offered_again() {
     let it = it.with_grant(&SandboxGrant { config: vec![at("w/.git/config")], ..SandboxGrant::default() }).unwrap();
     assert_eq!(world.said(&it, "Could not resolve host: x"), "-");
     assert_eq!(world.said(&it, "could not write config file .git/config: Device or resource busy"), "-");
-    let it = it.with_grant(&SandboxGrant { credentials: vec![at("home/.ssh")], ..SandboxGrant::default() }).unwrap();
+    let it = it
+        .with_grant(&SandboxGrant { credentials: vec![OpenSecret::once(at("home/.ssh"))], ..SandboxGrant::default() })
+        .unwrap();
     assert_eq!(world.said(&it, "Permission denied (publickey)"), "-");
 }
 
@@ -143,6 +148,43 @@ fn read_only_command_is_offered_write_access() {
     let it = world.it.clone().into_read_only();
     assert_eq!(world.said(&it, "touch: cannot touch 'sub/x': Read-only file system"), "looks");
     assert_eq!(world.said(&it, "Could not resolve host: x"), "network");
+}
+
+/// Of a socket and of secrets the record says it all.
+#[test]
+fn sockets_and_secrets_are_denied_as_the_record_has_them() {
+    let world = World::new();
+    let at = |it: &str| world.top.join(it);
+    let socket = |path: &str, failed| Refusal { what: Refused::Socket(at(path)), failed };
+    let read = |path: &str| Refusal::failed(Refused::Read(at(path)));
+    let hosts: Vec<HostGrant> = vec!["a.test".to_owned().try_into().unwrap()];
+    let mut reaching = world.it.clone();
+    reaching.grant.reach.hosts.allowed = hosts.clone();
+    let online = Confinement { network: true, ..world.it.clone() };
+    let beside = Confinement {
+        grant: SandboxGrant { isolation_reason: Some(String::new()), ..SandboxGrant::default() },
+        ..world.it.clone()
+    };
+    let secrets = |files: &[&str], hosts: &[HostGrant]| {
+        Some(Denial::Secrets { files: files.iter().map(|it| at(it)).collect(), hosts: hosts.to_vec() })
+    };
+    for (it, refusals, want) in [
+        (&world.it, vec![socket("out/s", true)], Some(Denial::Socket { path: at("out/s") })),
+        (&world.it, vec![socket("out/s", false)], None),
+        // Castor's own never is.
+        (&world.it, vec![socket("home/.castor/s", true)], None),
+        (&reaching, vec![read("w/.env")], secrets(&["w/.env"], &hosts)),
+        (
+            &reaching,
+            vec![socket("out/s", true), read("w/.env"), read("w/b.pem")],
+            secrets(&["w/.env", "w/b.pem"], &hosts),
+        ),
+        (&online, vec![read("w/.env")], secrets(&["w/.env"], &[])),
+        // Another command has the network, and the output says so.
+        (&beside, vec![read("w/.env")], None),
+    ] {
+        assert_eq!(super::recorded_denial(it, &refusals, ""), want, "{refusals:?}");
+    }
 }
 
 #[test]

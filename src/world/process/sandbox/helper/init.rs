@@ -152,7 +152,8 @@ pub(super) fn be_first(
             return Err(command(plan, record.map(|_| Installer(theirs))));
         }
     };
-    let recorder = record.and_then(|it| Recorder::start(it, ends, main, plan.closed_folders()));
+    let bounds = (plan.closed_folders(), plan.network.is_whole);
+    let recorder = record.and_then(|it| Recorder::start(it, ends, main, bounds));
     // Nobody looks into it, and its ends of the command's pipes are no reason to wait for more.
     _ = prctl::set_dumpable(false);
     silence();
