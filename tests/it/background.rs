@@ -198,3 +198,37 @@ fn output_in_the_background_is_for_its_session_alone() {
     prompt(&mut client, &other, "one who listens elsewhere");
     assert!(server.asked().last().unwrap().body.contains("No command that this session left in the background"));
 }
+
+/// Limits hold on when the call has returned, of what was sent to the background and of what was left behind there.
+#[test]
+fn what_goes_on_in_the_background_is_held_to_the_limits() {
+    let hungry = "for i in $(seq 30); do sleep 1000.7 & done";
+    for (command, background) in [
+        (format!("{hungry}; wait"), true),
+        (format!("({hungry}; exec >/dev/null 2>&1; wait) >/dev/null 2>&1 &"), false),
+    ] {
+        let mut n = 0;
+        let server = ModelServer::answering(move |_| {
+            n += 1;
+            let args = json!({ "command": command, "is_background": background, "delay_ms": 0 });
+            Some(if n == 1 { calls("run_shell_command", &args) } else { says("Yes.") })
+        });
+        let mut sandbox = Sandbox::new();
+        sandbox.write("home/.castor/settings.json", r#"{"tools":{"shell":{"maxProcesses":20}}}"#);
+        sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
+        sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+        sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        prompt(&mut client, &session, "go");
+        let told = (0..50 * MAX).find_map(|n| {
+            prompt(&mut client, &session, &format!("prompt {n}"));
+            texts(&server.asked().last().unwrap().body).into_iter().find(|it| it.contains(TOLD))
+        });
+        let told = told.unwrap_or_else(|| panic!("{background}: nothing was told"));
+        let want = "which ran in the background, was stopped, because it had more than 20 processes at once. The user's \
+                    setting tools.shell.maxProcesses says so.";
+        assert!(told.contains(want), "{background}: {told}");
+    }
+}

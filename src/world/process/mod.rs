@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod cbreak;
+pub mod command_group;
 mod decode;
 mod file_limit;
 pub mod foreground;
@@ -48,6 +49,7 @@ use crate::{
 };
 
 pub use crate::base::terminal::{CommandEvent, Exit, ObeyedFindings};
+use command_group::CommandGroup;
 pub use decode::Utf8Decoder;
 pub use file_limit::raise_file_limit;
 pub use foreground::ForegroundEnd;
@@ -128,9 +130,7 @@ pub struct Child {
 impl Spawn<'_> {
     /// Starts it. Must be called within a tokio runtime with I/O and time.
     pub fn start(&self, groups: &Groups) -> io::Result<Child> {
-        let (reader, writer) = io::pipe()?;
-        let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-        self.start_with(pipe, OwnedFd::from(writer), groups)
+        self.start_in_group(groups, false, None)
     }
 
     /// Starts it with a terminal of its own to print to, so that it shows colours and progress. As [`Self::start`].
@@ -138,18 +138,45 @@ impl Spawn<'_> {
     /// It is no controlling terminal: nobody could type there, so a program that opens `/dev/tty` to ask for a
     /// password must fail at once instead of waiting; and children that it leaves behind get no SIGHUP at its end.
     pub fn start_in_pty(&self, groups: &Groups) -> io::Result<Child> {
-        let (master, slave) = typed_terminal::open_pty(PTY_SIZE)?;
-        // Only reading is done here, and for that a terminal is as good as a pipe; its end is EIO.
-        let pipe = pipe::Receiver::from_owned_fd_unchecked(master)?;
-        self.start_with(pipe, slave, groups)
+        self.start_in_group(groups, true, None)
     }
 
-    fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
+    /// As one of these, and in a group that the kernel holds to limits.
+    pub fn start_in_group(
+        &self,
+        groups: &Groups,
+        use_pty: bool,
+        group: Option<Arc<CommandGroup>>,
+    ) -> io::Result<Child> {
+        let (pipe, output) = if use_pty {
+            let (master, slave) = typed_terminal::open_pty(PTY_SIZE)?;
+            // Only reading is done here, and for that a terminal is as good as a pipe; its end is EIO.
+            (pipe::Receiver::from_owned_fd_unchecked(master)?, slave)
+        } else {
+            let (reader, writer) = io::pipe()?;
+            (pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?, OwnedFd::from(writer))
+        };
+        self.start_with((pipe, output), groups, group)
+    }
+
+    fn start_with(
+        &self,
+        (pipe, output): (pipe::Receiver, OwnedFd),
+        groups: &Groups,
+        group: Option<Arc<CommandGroup>>,
+    ) -> io::Result<Child> {
         // Castor's end waits for it: what is made for it must not stay.
         let _starting = groups.hold_start();
         let mark = groups.mark();
-        let (command, rest) = self.command(output, &mark)?;
-        let (mut child, placeholders) = spawn_child(command, rest)?;
+        let (mut command, rest) = self.command(output, &mark)?;
+        if let Some(entrance) = group.as_ref().and_then(|it| it.entrance().ok()) {
+            // A 0 is the process that writes it. Outside of its group it is counted as where there is none.
+            let join = move || nix::unistd::write(&entrance, b"0").map(drop).or(Ok(()));
+            // SAFETY: runs between fork and exec; it makes one system call.
+            unsafe { command.pre_exec(join) };
+        }
+        let (mut child, mut placeholders) = spawn_child(command, rest)?;
+        placeholders.group = group;
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));

@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use super::{Child, CommandEvent, Groups, Spawn, Stdin};
+use super::{Child, CommandEvent, Groups, Spawn, Stdin, command_group::CommandGroup};
 use crate::base::{
     fs::BoxFuture,
     path::AbsPath,
@@ -19,6 +19,8 @@ pub struct OwnTerminal {
     /// In a pseudo-terminal, whose output the client draws.
     pub use_pty: bool,
     pub confined: Option<Arc<Confinement>>,
+    /// In which the kernel holds them to their limits.
+    pub group: Option<Arc<CommandGroup>>,
 }
 
 impl OwnTerminal {
@@ -29,10 +31,7 @@ impl OwnTerminal {
         let args = ["-c", "--", line.text];
         let confined = self.confined.as_deref();
         let spawn = Spawn { program: "bash", args: &args, cwd: line.cwd, env: &env, stdin: Stdin::Null, confined };
-        let start = |it: &Spawn<'_>| match self.use_pty {
-            true => it.start_in_pty(&self.groups),
-            false => it.start(&self.groups),
-        };
+        let start = |it: &Spawn<'_>| it.start_in_group(&self.groups, self.use_pty, self.group.clone());
         let child = match start(&spawn) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => start(&Spawn { program: "sh", ..spawn })?,
             it => it?,

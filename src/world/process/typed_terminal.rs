@@ -45,7 +45,7 @@ impl Spawn<'_> {
         let (master, slave) = open_pty(size)?;
         let keys = Sender::from_owned_fd_unchecked(master.try_clone()?)?;
         let output = Receiver::from_owned_fd_unchecked(master)?;
-        Ok((self.start_with(output, slave, groups)?, TerminalKeys(keys)))
+        Ok((self.start_with((output, slave), groups, None)?, TerminalKeys(keys)))
     }
 }
 

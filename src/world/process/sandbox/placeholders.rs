@@ -31,7 +31,7 @@ use crate::{
     base::sandbox::Placeholder,
     world::{
         door::{OpenDoor, SharedRecord},
-        process::record::SandboxRecord,
+        process::{command_group::CommandGroup, record::SandboxRecord},
     },
 };
 
@@ -50,6 +50,8 @@ pub struct Placeholders {
     life: Option<PipeWriter>,
     pub(super) running: Option<Arc<RunningProcess>>,
     pub(super) record: Option<Arc<SandboxRecord>>,
+    /// The kernel's group of the process and its children.
+    pub(in crate::world::process) group: Option<Arc<CommandGroup>>,
     /// The way out, as long as anybody is there to take it.
     pub(super) door: Option<OpenDoor>,
     quarantine: Arc<Quarantine>,

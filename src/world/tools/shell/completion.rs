@@ -40,10 +40,21 @@ impl Completion {
         (self.tell)(self.end_report(exit)).await;
     }
 
+    /// It, or what it left behind, passed a limit: `why`, behind "was stopped, ".
+    pub async fn report_stop(self, why: &str) {
+        let how = format!("was stopped, {why}");
+        self.listed.note_end(&how);
+        (self.tell)(self.report(&how)).await;
+    }
+
     fn end_report(&self, exit: &Exit) -> CommandReport {
+        self.report(&format!("has ended: {}.", in_words(exit)))
+    }
+
+    fn report(&self, how: &str) -> CommandReport {
         let command = first_line(&self.command.split_whitespace().collect::<Vec<_>>().join(" "), NAMED);
         let pid = self.pid.map(|it| format!(" (PID {it})")).unwrap_or_default();
-        let how = format!("`{command}`{pid}, which ran in the background, has ended: {}.", in_words(exit));
+        let how = format!("`{command}`{pid}, which ran in the background, {how}");
         CommandReport { how, printed: tail(&self.printed, SHOWN).trim().to_owned(), log: self.log.clone() }
     }
 }

@@ -9,7 +9,6 @@ mod output;
 mod output_log;
 mod params;
 mod report;
-mod tmp_limit;
 mod watch;
 
 use std::{io, sync::Arc, time::Duration};
@@ -21,7 +20,7 @@ pub use background::{BackgroundProcess, BackgroundProcesses};
 use self::{
     completion::Completion,
     denial_history::DenialHistory,
-    limits::LimitedCommand,
+    limits::{LimitedCommand, TMP_IS_FULL, is_tmp_full, wait_until_passed},
     live_output::{LiveOutput, LiveStyle},
     output::Output,
     output_log::{OutputLog, RemainingProcess},
@@ -45,7 +44,12 @@ use crate::{
             ToolTraits,
         },
     },
-    world::process::{Groups, OwnTerminal, sandbox, table::Process},
+    world::process::{
+        Groups, OwnTerminal,
+        command_group::{self, CommandGroup, GroupLimits},
+        sandbox,
+        table::Process,
+    },
 };
 
 /// Extra environment of commands: the caller's name, and that no user can answer a question.
@@ -98,7 +102,7 @@ impl Shell {
     }
 
     async fn execute(&self, params: &ShellParams, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
-        let StartedCommand { mut running, note, confined } = match self.start(params, silence, ctx).await {
+        let StartedCommand { mut running, note, confined, group } = match self.start(params, silence, ctx).await {
             Ok(it) => it,
             Err(error) => return ToolOutput::failed(start_error(&error)),
         };
@@ -113,19 +117,25 @@ impl Shell {
         let tmp = confined.as_ref().map(|it| it.own_folders.tmp.clone());
         let leader = running.pid().map(Process::now);
         let (folder, limits) = (params.real_dir.clone(), ctx.settings.shell_limits);
-        let command = Some(LimitedCommand { leader, folder, limits });
-        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay, tmp: tmp.clone(), command };
+        let limited = LimitedCommand { leader, group, folder, tmp: tmp.clone(), limits };
+        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay, command: Some(limited.clone()) };
         let (mut output, mut live) = (Output::default(), LiveOutput::new(ctx.progress.clone(), style));
-        let ending = watch(&mut *running, &until, &mut output, &mut live).await;
+        let ending = match watch(&mut *running, &until, &mut output, &mut live).await {
+            // The kernel may have been faster.
+            WatchEnd::Exited(it) if it.code != Some(0) => {
+                limited.limit_of_end().await.map_or(WatchEnd::Exited(it), WatchEnd::Stopped)
+            }
+            it => it,
+        };
         if ending.is_ended() {
             tokio::spawn(report_findings(CUT_SHORT, running.final_findings(), ctx.background.notice.clone()));
         }
         let stayed = (params.background && is_open).then(|| NOT_BACKGROUND.to_owned());
         let (pid, text) = (running.pid(), output.text());
-        let left = LeftCommand { line: &params.command, printed: &text, children: children(&ending) };
+        let left = LeftCommand { line: &params.command, printed: &text, children: children(&ending), limited };
         let log = if is_still_running(&ending) { self.leave_in_background(running, left, ctx).await } else { None };
         let full = match (&ending, tmp) {
-            (WatchEnd::Exited(_), Some(tmp)) => tmp_limit::is_full(&tmp).await.then(|| tmp_limit::FULL.to_owned()),
+            (WatchEnd::Exited(_), Some(tmp)) => is_tmp_full(&tmp).await.then(|| TMP_IS_FULL.to_owned()),
             _ => None,
         };
         let note = [note, stayed, full].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
@@ -157,7 +167,7 @@ impl Shell {
         if let (Some(client), false) = (client, params.background) {
             // An editor that does not answer must not hold a call that nobody wants any more.
             match ctx.cancel.run_until_cancelled(client.start(line)).await {
-                Some(Ok(running)) => return Ok(StartedCommand { running, note, confined: None }),
+                Some(Ok(running)) => return Ok(StartedCommand { running, note, confined: None, group: None }),
                 Some(Err(why)) => {
                     note =
                         Some(format!("The editor's terminal could not be used ({why}); the command ran without it."));
@@ -170,8 +180,9 @@ impl Shell {
         confined.iter().for_each(|it| self.asked.forget_granted(&ctx.scratch, &it.grant));
         let apart = confined.as_ref().and_then(|it| it.grant.isolation_reason.clone()).filter(|it| !it.is_empty());
         let note = [note, apart].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
-        let running = OwnTerminal { groups, env, use_pty: drawn, confined: confined.clone() }.start(line).await?;
-        Ok(StartedCommand { running, note, confined })
+        let group = new_group(ctx.settings.shell_limits.of_group()).await;
+        let terminal = OwnTerminal { groups, env, use_pty: drawn, confined: confined.clone(), group: group.clone() };
+        Ok(StartedCommand { running: terminal.start(line).await?, note, confined, group })
     }
 }
 
@@ -190,6 +201,7 @@ impl Shell {
                 .map_or((None, None), |(path, log)| (Some(path), Some(log))),
             false => (None, None),
         };
+        let mut log = log;
         let told_of = report_findings(IN_BACKGROUND, running.final_findings(), ctx.background.notice.clone());
         let (pid, emptied) = (running.pid(), ctx.background.on_group_empty.clone());
         tokio::spawn(async move {
@@ -200,8 +212,7 @@ impl Shell {
         });
         let pids = left.children.clone().unwrap_or_else(|| pid.into_iter().collect());
         let listed = self.background.add(ctx, &pids, left.line, path.as_ref());
-        // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
-        let completion = left.children.is_none().then(|| Completion {
+        let mut completion = Some(Completion {
             command: left.line.to_owned(),
             pid,
             log: path.clone(),
@@ -209,14 +220,29 @@ impl Shell {
             printed: String::new(),
             listed: listed.clone(),
         });
-        let closed = ctx.background.session_closed.clone();
+        let (closed, limited) = (ctx.background.session_closed.clone(), left.limited);
         tokio::spawn(async move {
-            let left = closed.run_until_cancelled(output_log::log_output(&mut *running, log, completion)).await;
-            listed.note_end("it prints nothing more");
-            if left != Some(RemainingProcess::Nobody) {
-                closed.cancelled().await;
-                // What it says at its end is for nobody.
-                _ = running.end().await;
+            let reading = async {
+                let left = output_log::log_output(&mut *running, &mut log, &mut completion).await;
+                listed.note_end("it prints nothing more");
+                if left == RemainingProcess::Somebody {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let stopped = tokio::select! {
+                biased;
+                () = closed.cancelled() => None,
+                why = wait_until_passed(limited) => Some(why),
+                () = reading => return,
+            };
+            // What it says at its end is for nobody.
+            _ = running.end().await;
+            if let (Some(why), Some(log)) = (&stopped, &mut log) {
+                log.write(&format!("\n[Stopped, {why}]\n")).await;
+            }
+            match (stopped, completion) {
+                (Some(why), Some(it)) => it.report_stop(&why).await,
+                _ => listed.note_end("it was ended with the session"),
             }
         });
         path
@@ -229,6 +255,7 @@ struct LeftCommand<'a> {
     printed: &'a str,
     /// It has ended itself, and these go on.
     children: Option<Vec<u32>>,
+    limited: LimitedCommand,
 }
 
 /// A command under way, and what is to be said of how it came to be.
@@ -237,6 +264,13 @@ struct StartedCommand {
     note: Option<String>,
     /// What held it.
     confined: Option<Arc<Confinement>>,
+    group: Option<Arc<CommandGroup>>,
+}
+
+/// Where the system lends one.
+async fn new_group(limits: GroupLimits) -> Option<Arc<CommandGroup>> {
+    let made = paths::run_blocking(move || command_group::lent()?.make(limits).ok());
+    made.await.ok()?.map(Arc::new)
 }
 
 impl Builtin for Shell {

@@ -35,7 +35,7 @@ impl OutputLog {
     }
 
     /// A failure (the disk is full) ends the log, not the command.
-    async fn write(&mut self, text: &str) {
+    pub async fn write(&mut self, text: &str) {
         if self.bytes_left == 0 {
             return;
         }
@@ -63,8 +63,8 @@ pub enum RemainingProcess {
 /// Reads on until no process can print any more; reports the command's own end.
 pub async fn log_output(
     running: &mut dyn RunningCommand,
-    mut log: Option<OutputLog>,
-    mut completion: Option<Completion>,
+    log: &mut Option<OutputLog>,
+    completion: &mut Option<Completion>,
 ) -> RemainingProcess {
     let (mut fresh, mut left) = (String::new(), RemainingProcess::Somebody);
     loop {
@@ -81,10 +81,10 @@ pub async fn log_output(
         };
         fresh.push_str(&text);
         let (shown, rest) = plain(&fresh);
-        if let Some(log) = &mut log {
+        if let Some(log) = log {
             log.write(&shown).await;
         }
-        match (&mut completion, exit) {
+        match (&mut *completion, exit) {
             (Some(it), None) => it.add_output(&shown),
             (_, Some(exit)) => {
                 // Its log is whole by now: the model may read it at once.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{tmp_limit, watch::WatchEnd};
+use super::watch::WatchEnd;
 use crate::{
     base::{
         content::Part,
@@ -193,14 +193,9 @@ impl ReportFacts {
                     None,
                 )
             }
-            WatchEnd::TmpFull => (
-                self.cut_short(tmp_limit::STOPPED),
-                json!({ "exitCode": null, "full": true }),
-                Some("Stopped: /tmp of the session is full".to_owned()),
-                None,
-            ),
             WatchEnd::Stopped(why) => {
-                (self.cut_short(why), json!({ "exitCode": null, "stopped": true }), Some(why.clone()), None)
+                let why = format!("Command was stopped, {why}");
+                (self.cut_short(&why), json!({ "exitCode": null, "stopped": true }), Some(why), None)
             }
             WatchEnd::Running => {
                 let data = json!({ "exitCode": null, "background": true, "pid": self.pid, "log": self.log });

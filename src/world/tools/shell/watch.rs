@@ -9,12 +9,8 @@ use super::{
     limits::{LimitedCommand, wait_until_passed},
     live_output::LiveOutput,
     output::Output,
-    tmp_limit::wait_until_full,
 };
-use crate::base::{
-    path::AbsPath,
-    terminal::{CommandEvent, Exit, RunningCommand},
-};
+use crate::base::terminal::{CommandEvent, Exit, RunningCommand};
 
 /// The end of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +19,7 @@ pub enum WatchEnd {
     Cancelled,
     /// It printed nothing for this long.
     TimedOut(Duration),
-    /// It filled the session's folder for temporary files.
-    TmpFull,
-    /// It passed another limit: which, for the model.
+    /// It passed a limit: which, for the model, behind "was stopped, ".
     Stopped(String),
     /// It still runs, as wished.
     Running,
@@ -36,7 +30,7 @@ pub enum WatchEnd {
 impl WatchEnd {
     /// Whether castor ended the command.
     pub fn is_ended(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::TimedOut(_) | Self::TmpFull | Self::Stopped(_))
+        matches!(self, Self::Cancelled | Self::TimedOut(_) | Self::Stopped(_))
     }
 }
 
@@ -48,8 +42,6 @@ pub struct WatchLimit {
     pub silence: Option<Duration>,
     /// For commands that should go on in the background.
     pub delay: Option<Duration>,
-    /// The session's own folder for temporary files, if it writes there.
-    pub tmp: Option<AbsPath>,
     pub command: Option<LimitedCommand>,
 }
 
@@ -62,7 +54,6 @@ pub async fn watch(
 ) -> WatchEnd {
     let started = Instant::now();
     let mut heard = started;
-    let mut full = pin!(wait_until_full(until.tmp.clone()));
     let mut passed = pin!(async {
         match until.command.clone() {
             Some(it) => wait_until_passed(it).await,
@@ -88,7 +79,6 @@ pub async fn watch(
                 CommandEvent::Closed => break WatchEnd::Exited(Exit::default()),
                 CommandEvent::TerminalLost(why) => break WatchEnd::TerminalLost(why),
             },
-            () = &mut full => break WatchEnd::TmpFull,
             why = &mut passed => break WatchEnd::Stopped(why),
             () = after(heard, until.silence) => break WatchEnd::TimedOut(until.silence.unwrap_or_default()),
         }
