@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, Sandbox},
+    client::{Client, Namespaces, Sandbox},
     model_server::{ModelServer, gives},
     schemas,
 };
@@ -248,4 +248,36 @@ fn hooks_that_hold_answers_back_are_named() {
     let expected = "The AfterModel hook \"mend\" holds each answer back until it is whole. If it only listens, add \
                     \"observes\": true to it.";
     assert_eq!(told, [expected], "{it:#}");
+}
+
+/// Where castor mounts no layers above tools' folders, one line says what follows from it; and one how limits are held.
+#[test]
+fn what_commands_cannot_write_is_said_where_there_are_no_layers() {
+    for namespaces in Namespaces::all() {
+        let mut sandbox = Sandbox::new();
+        sandbox.namespaces = namespaces;
+        sandbox.args = ["doctor", "--all"].map(Into::into).to_vec();
+        let out = sandbox.command().output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let said = text.matches("cannot write in the folders of tools (~/.cargo,").count();
+        let want = usize::from(namespaces == Namespaces::Bubblewrap);
+        assert!(said == want || namespaces == Namespaces::Castor && !has_overlays(&sandbox), "{namespaces:?}: {text}");
+        assert_eq!(
+            text.matches("limits of processes and memory").count() + text.matches("each second").count(),
+            1,
+            "{text}"
+        );
+    }
+}
+
+/// Whether the kernel gives a user a layer, asked of other programs.
+fn has_overlays(sandbox: &Sandbox) -> bool {
+    let folder = sandbox.home().join("layer");
+    for it in ["lower", "upper", "work", "place"] {
+        std::fs::create_dir_all(folder.join(it)).unwrap();
+    }
+    let line = "mount -t overlay x -o lowerdir=lower,upperdir=upper,workdir=work,userxattr place";
+    let mut unshare = std::process::Command::new("unshare");
+    let out = unshare.args(["-Urm", "sh", "-c", line]).current_dir(folder).output();
+    out.is_ok_and(|it| it.status.success())
 }

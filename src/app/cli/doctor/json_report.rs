@@ -91,7 +91,7 @@ struct ReachOutput<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct SandboxOutput<'a> {
     /// In words.
     level: String,
@@ -102,6 +102,10 @@ struct SandboxOutput<'a> {
     unseen: Option<&'a str>,
     /// Why it is guessed what the sandbox denied; null where the system tells.
     guesses: Option<&'a str>,
+    /// Why commands cannot write in the folders of tools; null where they can.
+    no_layers: Option<&'a str>,
+    /// How a command is held to its limits.
+    limits: &'a str,
     /// What an administrator can do so that more is held, in lines.
     advice: &'a [String],
 }
@@ -161,6 +165,8 @@ impl Report {
                 lacks: self.sandbox.lacks,
                 unseen: self.sandbox.unseen.as_deref(),
                 guesses: self.sandbox.guesses,
+                no_layers: self.sandbox.no_layers,
+                limits: self.sandbox.limits,
                 advice: &self.sandbox.advice,
             },
             mcp_servers: &self.servers,

@@ -37,7 +37,7 @@ use crate::{
     world::{
         checkpoints, disk,
         http::safe_host,
-        process::sandbox,
+        process::{command_group, sandbox},
         secrets::Env,
         store::SessionStore,
         workspace::{
@@ -156,6 +156,10 @@ pub(super) struct Sandbox {
     pub unseen: Option<String>,
     /// The reason why castor guesses the sandbox's denials.
     pub guesses: Option<&'static str>,
+    /// The reason why commands cannot write in the folders of tools.
+    pub no_layers: Option<&'static str>,
+    /// The way in which commands are held to their limits.
+    pub limits: &'static str,
     /// Advice for an administrator, so that more is held, in lines.
     pub advice: Vec<String>,
 }
@@ -203,6 +207,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let of_prompts: Vec<String> = prompts::find(&ground).warnings().map(ToString::to_string).collect();
     let warnings = warnings.chain(left_out).chain(holding_hooks(sources)).chain(of_prompts);
     let home = workspace::castor_home(env);
+    let castor = home.clone();
     let past = home.clone().and_then(|it| serve::open_store(it, None, env).ok());
     let damaged = past.as_ref().map(damaged_logs).unwrap_or_default();
     let past = past.as_ref().map(session_history).unwrap_or_default();
@@ -224,7 +229,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         model: Model { name: merged.model_name.clone(), missing, reach, known: ModelTableReport::of(&ground) },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(server).collect(),
-        sandbox: Sandbox::of_system(confinement::sandbox_state(&ground, &merged), cwd, program),
+        sandbox: Sandbox::of_system(confinement::sandbox_state(&ground, &merged), (cwd, castor.as_ref()), program),
         folder: FolderReport { path: cwd.clone(), trust: trust_words(&ground, user_home.as_ref()) },
         history: past,
         todo: Vec::new(),
@@ -326,12 +331,18 @@ fn last_request(store: &SessionStore) -> Option<String> {
     })
 }
 
+const OF_GROUP: &str = "the kernel holds commands to their limits of processes and memory, in cgroups of their own";
+const COUNTED: &str =
+    "castor counts the processes of commands and their memory each second, because the system lends it no cgroup";
+
 impl Sandbox {
-    fn of_system(hold: SandboxState, cwd: &AbsPath, program: &Path) -> Self {
+    fn of_system(hold: SandboxState, (cwd, home): (&AbsPath, Option<&AbsPath>), program: &Path) -> Self {
         let ((has, lacks), guesses) = (sandbox::state(), sandbox::record_note());
+        let no_layers = home.filter(|_| hold.available).and_then(|it| sandbox::layer_note(it.as_path()));
+        let limits = if command_group::lent().is_some() { OF_GROUP } else { COUNTED };
         // Where nothing is confined nobody looks.
         let unseen = hold.available.then(|| sandbox::unprotected_note(cwd.as_path())).flatten();
-        Self { hold, has, lacks, unseen, guesses, advice: sandbox::advice(program) }
+        Self { hold, has, lacks, unseen, guesses, no_layers, limits, advice: sandbox::advice(program) }
     }
 
     /// The problem of a demand that cannot be met: commands fail.

@@ -44,7 +44,12 @@ impl Report {
             "Sandbox of commands",
             std::iter::once(self.sandbox.in_words())
                 .chain(self.sandbox.unseen.clone())
-                .chain(self.sandbox.guesses.map(str::to_owned))
+                .chain(
+                    [self.sandbox.guesses, self.sandbox.no_layers, Some(self.sandbox.limits)]
+                        .into_iter()
+                        .flatten()
+                        .map(str::to_owned),
+                )
                 .chain(self.sandbox.advice.iter().cloned()),
         );
         section(&mut out, "Left by castors that were killed, and removed", self.preparations.left.iter().cloned());

@@ -16,7 +16,7 @@ use std::{
         fd::{FromRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::OnceLock,
 };
@@ -50,6 +50,8 @@ pub(super) enum HelperTask {
     Try(Namespaces),
     /// Says by its exit code whether a sandbox can be recorded.
     TryRecord,
+    /// Says by its exit code whether a layer can be mounted that lies in this folder.
+    TryLayer(#[serde(with = "path_text")] PathBuf),
     /// Does nothing: the command of a trial.
     Nothing,
     /// Becomes the command that follows.
@@ -137,6 +139,11 @@ pub(super) fn can_record() -> bool {
     namespaces() != Namespaces::None && works(&HelperTask::TryRecord) == Some(true)
 }
 
+/// Whether a layer that lies in this folder can be mounted above another one.
+pub(super) fn can_layer(folder: &Path) -> bool {
+    works(&HelperTask::TryLayer(folder.to_owned())) == Some(true)
+}
+
 /// `None`: there was nothing left to find it out with.
 fn works(task: &HelperTask) -> Option<bool> {
     let mut trial = Command::new("/proc/self/exe");
@@ -178,6 +185,7 @@ fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupEr
             nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
             std::process::exit(if record::can_install() { 0 } else { HELPER_FAILED })
         }
+        HelperTask::TryLayer(it) => mounts::try_layer(&it).map(|()| std::process::exit(0)),
         HelperTask::Nothing => std::process::exit(0),
         HelperTask::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
         HelperTask::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),

@@ -201,6 +201,23 @@ pub fn record_note() -> Option<&'static str> {
     Some(GUESSED)
 }
 
+/// Whether commands cannot write above the folders of tools, and what follows from it, in words. `castor`: its own folder.
+pub fn layer_note(castor: &Path) -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    if has_mounts() && (helper::namespaces() != Namespaces::Helper || !helper::can_layer(&castor.join(TRIAL))) {
+        return Some(NO_LAYERS);
+    }
+    _ = castor;
+    None
+}
+
+/// Where a layer is tried, below castor's own folder.
+#[cfg(target_os = "linux")]
+const TRIAL: &str = "caches/trial";
+#[cfg(target_os = "linux")]
+const NO_LAYERS: &str = "commands cannot write in the folders of tools (~/.cargo, ~/.m2, ~/go and others), and castor asks when one \
+    fails there: this kernel, bubblewrap's namespaces or the disk of castor's home give castor no overlay mounts";
+
 const GUESSED: &str = "castor guesses from the output of commands what the sandbox denied them, because this system does not \
     tell (no namespaces, no seccomp notification, or another program gets it already)";
 

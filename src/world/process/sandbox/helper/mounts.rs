@@ -160,6 +160,15 @@ impl Layer {
     }
 }
 
+/// Mounts a layer as commands get them, all of it below a folder.
+pub(super) fn try_layer(folder: &Path) -> Result<(), SetupError> {
+    let place = folder.join("tool");
+    fs::create_dir_all(&place).map_err(failed("folder"))?;
+    isolate(true)?;
+    let layer = Layer::take(folder).map_err(failed("layer"))?.ok_or(Errno::EBUSY).map_err(failed("layer"))?;
+    layer.put_above(&place, std::iter::empty()).map_err(failed("overlay"))
+}
+
 /// Terminals of its own: on the user's, whoever opens them reads what is typed, and sets how they behave.
 fn terminals() -> Result<(), SetupError> {
     if !Path::new("/dev/pts").is_dir() {
