@@ -131,13 +131,8 @@ impl AgentTree {
             | ClientEvent::Commands(_)
             | ClientEvent::Info(_)
             | ClientEvent::Notice(_)
-            | ClientEvent::Compaction(_)
-            | ClientEvent::CompactionChunk(_)
+            | ClientEvent::Aside(_)
             | ClientEvent::State(_)
-            | ClientEvent::Exchange(_)
-            | ClientEvent::ExchangeChunk(_)
-            | ClientEvent::Task(_)
-            | ClientEvent::Quota(_)
             | ClientEvent::Unknown(_) => None,
         }
     }

@@ -177,13 +177,8 @@ impl Thread {
             | ClientEvent::Options(_)
             | ClientEvent::Commands(_)
             | ClientEvent::Info(_)
-            | ClientEvent::Compaction(_)
-            | ClientEvent::CompactionChunk(_)
+            | ClientEvent::Aside(_)
             | ClientEvent::State(_)
-            | ClientEvent::Exchange(_)
-            | ClientEvent::ExchangeChunk(_)
-            | ClientEvent::Task(_)
-            | ClientEvent::Quota(_)
             | ClientEvent::Unknown(_) => (),
         }
         None
@@ -220,17 +215,20 @@ impl Thread {
     fn set_message(&mut self, voice: Voice, it: &WholeMessage, now: Duration) {
         let MaybeUndefined::Value(blocks) = &it.content else { return };
         let text = blocks.iter().filter_map(block_text).collect::<Vec<_>>().join("\n");
-        let own = |entry: &&mut Entry| {
-            let id = it.id.as_deref();
+        let id = it.id.as_deref();
+        let is_its = |entry: &Entry| {
             entry.words().is_some_and(|(other, words)| other == voice && id.is_some() && words.message.as_deref() == id)
         };
-        match self.entries.iter_mut().rev().find(own).and_then(Entry::words_mut) {
+        let at = self.entries.iter().rposition(is_its);
+        match at.and_then(|at| self.entries.get_mut(at)?.words_mut()) {
             Some((_, words)) => words.text = text,
             None => {
                 let words = Words { message: it.id.clone(), text, started: now, is_discarded: false };
                 self.push(Entry::of_words(voice, words));
             }
         }
+        // More of it may follow.
+        self.open_words = at.or(self.entries.len().checked_sub(1));
     }
 
     fn take_call(&mut self, update: &CallUpdate, now: Duration) -> CallChange {

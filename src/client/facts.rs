@@ -48,14 +48,9 @@ impl SessionFacts {
             | ClientEvent::Commands(_)
             | ClientEvent::Info(_)
             | ClientEvent::Notice(_)
-            | ClientEvent::Compaction(_)
-            | ClientEvent::CompactionChunk(_)
+            | ClientEvent::Aside(_)
             | ClientEvent::Subagent(_)
             | ClientEvent::State(_)
-            | ClientEvent::Exchange(_)
-            | ClientEvent::ExchangeChunk(_)
-            | ClientEvent::Task(_)
-            | ClientEvent::Quota(_)
             | ClientEvent::Unknown(_) => (),
         }
     }

@@ -1,15 +1,27 @@
 //! Tests of the fold: what is told comes to entries, calls, counts and sub-agents.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
     CallCounts, Conversation,
     agents::{AgentChange, AgentState},
     entries::Entry,
 };
-use crate::wire::acp::client::{CallUpdate, ClientEvent, read_value};
+use crate::{
+    base::{
+        ids::SessionId,
+        log::{Entry as LogEntry, Mode, Tuning},
+        tool::ToolKind,
+    },
+    wire::acp::{
+        client::{CallUpdate, ClientEvent, SessionEvent, read_value},
+        initialize::{AcpVersion, ClientFeatures},
+        options::ChosenOptions,
+        updates::{ClientProfile, SessionView},
+    },
+};
 
 /// A conversation, told update by update.
 #[derive(Default)]
@@ -166,7 +178,7 @@ fn a_question_adds_to_what_is_known() {
     it.call("tool_call", "a", json!({"title": "old", "kind": "edit", "status": "pending"}));
     let told: CallUpdate = read_value(json!({"toolCallId": "a", "title": "new", "content": null})).unwrap();
     let asked = it.talk.asked_call("s1", &told);
-    assert_eq!((asked.title(), asked.kind), ("new", Some(crate::base::tool::ToolKind::Edit)));
+    assert_eq!((asked.title(), asked.kind), ("new", Some(ToolKind::Edit)));
     assert_eq!(it.talk.main_call("a").unwrap().title(), "old", "a question changes nothing");
 }
 
@@ -222,4 +234,54 @@ fn an_agent_ends_with_the_call_that_started_it() {
     it.tell(json!({"sessionUpdate": "subagent_update", "sessionId": "s3", "title": "other"}));
     it.talk.end_turn(it.now);
     assert_eq!(it.talk.agents.get("s3").unwrap().state, AgentState::CutOff);
+}
+
+/// What a client knows of a log: told step by step as it happened, or all at once.
+fn known_of(log: &str, version: AcpVersion, is_live: bool) -> Vec<String> {
+    let entries: Vec<LogEntry> = log.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let features = ClientFeatures { version, notices: true, ..ClientFeatures::default() };
+    let profile = ClientProfile { features, ..ClientProfile::default() };
+    let (model, tuning) = ("m".to_owned(), Tuning::default());
+    let chosen = ChosenOptions { mode: Mode::Default, model, tuning, limits: None, agent: None };
+    let (mut view, mut lines) = (SessionView::new(SessionId::from("s"), profile, chosen), Vec::new());
+    match is_live {
+        true => entries.iter().for_each(|it| view.show(&it.fact, &mut lines)),
+        false => view.replay(&entries, &[], &mut lines),
+    }
+    let mut talk = Conversation::default();
+    for line in lines.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
+        let message: BTreeMap<String, Box<RawValue>> = match serde_json::from_slice(line) {
+            Ok(it) => it,
+            Err(why) => panic!("{why}"),
+        };
+        let told = SessionEvent::read(&message["params"]);
+        talk.update(&told.session, &told.event, Duration::ZERO);
+    }
+    // A live prompt is the client's own, and notices are of their moment.
+    let words = |it: &Entry| match it {
+        Entry::Answer(it) if !it.is_discarded => Some(format!("answer {}", it.text)),
+        Entry::Thought(it) => Some(format!("thought {}", it.text)),
+        Entry::Call(it) => {
+            // Version 2 leaves out the kind that a call has anyhow.
+            let kind = it.kind.unwrap_or(ToolKind::Other);
+            Some(format!("call {} {} {kind:?} {:?}", it.title(), it.is_failed(), it.texts().collect::<Vec<_>>()))
+        }
+        Entry::Plan(it) => Some(format!("plan {:?}", it.entries)),
+        _ => None,
+    };
+    talk.entries().iter().filter_map(words).collect()
+}
+
+#[test]
+fn live_loaded_and_version_2_come_to_the_same() {
+    let rich = include_str!("../../tests/data/logs/v1-rich.jsonl");
+    // Of this one something was taken back, which was shown live.
+    let rewound = include_str!("../../tests/data/logs/v2-continued.jsonl");
+    for (log, is_live) in [(rich, true), (rich, false), (rewound, false)] {
+        let loaded = known_of(log, AcpVersion::V1, false);
+        assert!(loaded.len() > 3, "{loaded:?}");
+        for version in [AcpVersion::V1, AcpVersion::V2] {
+            assert_eq!(known_of(log, version, is_live), loaded, "{version:?}, live: {is_live}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     base::{path::AbsPath, text},
-    wire::acp::client::{OpenedAnswer, SessionOption, read_value},
+    wire::acp::client::{Greeting, OpenedAnswer, SessionOption, read_value},
 };
 
 /// The version of ACP that castor speaks.
@@ -56,16 +56,17 @@ impl PeerFacts {
     /// # Errors
     /// It speaks another version.
     pub fn read(answer: &Value) -> Result<Self, String> {
-        match answer.get("protocolVersion").and_then(Value::as_u64) {
+        let greeting: Greeting = read_value(answer.clone()).unwrap_or_default();
+        match greeting.protocol_version {
             Some(VERSION) => (),
             Some(other) => return Err(format!("it speaks version {other} of ACP, and castor speaks {VERSION}")),
             None => return Err("it did not say which version of ACP it speaks".to_owned()),
         }
-        let said = |key: &str| answer.pointer(&format!("/agentInfo/{key}")).and_then(Value::as_str);
-        let name = said("title").or(said("name")).into_iter().chain(said("version")).collect::<Vec<_>>().join(" ");
-        let methods = answer.get("authMethods").and_then(Value::as_array).into_iter().flatten();
-        let sign_in = methods.filter_map(|it| it.get("name").and_then(Value::as_str)).take(5);
-        Ok(Self { name: text::first_line(&name, 100), sign_in: sign_in.map(|it| text::first_line(it, 100)).collect() })
+        let info = &greeting.agent_info;
+        let name = info.title.as_ref().or(info.name.as_ref()).into_iter().chain(&info.version);
+        let name = name.map(String::as_str).collect::<Vec<_>>().join(" ");
+        let sign_in = greeting.sign_in_names().take(5).map(|it| text::first_line(it, 100)).collect();
+        Ok(Self { name: text::first_line(&name, 100), sign_in })
     }
 }
 

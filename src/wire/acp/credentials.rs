@@ -9,7 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     elicitation::{self, Scope},
     initialize::{Client, LoginCommand, TERMINAL, legacy_login},
-    message_meta::{AuthRequiredMeta, OwnQuestionMeta, QuestionMeta},
+    meta::messages::{AuthRequiredMeta, OwnQuestionMeta, QuestionMeta},
     session::wire_id,
     tool_calls,
 };

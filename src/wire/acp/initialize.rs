@@ -25,7 +25,7 @@ use crate::{
     wire::acp::{
         air::AirFeatures,
         intercept::read_interceptors,
-        message_meta::TerminalLogin,
+        meta::messages::TerminalLogin,
         policy::{POLICY_ROLES, read_client_policy},
     },
 };

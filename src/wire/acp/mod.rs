@@ -25,7 +25,6 @@ pub mod intercept;
 pub mod mcp_complete;
 pub mod mcp_message;
 pub mod mcp_servers;
-pub mod message_meta;
 pub mod meta;
 mod notices;
 pub mod offered_commands;

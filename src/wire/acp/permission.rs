@@ -16,7 +16,7 @@ use crate::{
         tool::{Display, ToolKind},
     },
     wire::acp::{
-        message_meta::{OwnQuestionMeta, QuestionMeta},
+        meta::messages::{OwnQuestionMeta, QuestionMeta},
         question_answer::QuestionAnswerMeta,
         session::wire_id,
         tool_calls,

@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallStatus, 
 use serde_json::Value;
 
 use super::{
-    message_meta::{CallMeta, OwnCallMeta},
+    meta::messages::{CallMeta, OwnCallMeta},
     tool_calls,
     updates::{CallView, SessionView},
 };

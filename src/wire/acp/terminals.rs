@@ -13,7 +13,7 @@ use crate::{
         terminal::{CommandLine, Exit},
     },
     wire::acp::{
-        message_meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
+        meta::messages::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
         session::wire_id,
     },
 };

@@ -33,7 +33,7 @@ use crate::{
         call_content::{result_content, terminal_result},
         content,
         initialize::{AcpVersion, ClientFeatures},
-        message_meta::{CallMeta, OwnCallMeta},
+        meta::messages::{CallMeta, OwnCallMeta},
         options::{self, ChosenOptions, OfferedOptions},
         plans::plan_update,
         session::{iso_time, wire_id},

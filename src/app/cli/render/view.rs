@@ -170,14 +170,9 @@ impl TurnView {
             | ClientEvent::Options(_)
             | ClientEvent::Commands(_)
             | ClientEvent::Info(_)
-            | ClientEvent::Compaction(_)
-            | ClientEvent::CompactionChunk(_)
+            | ClientEvent::Aside(_)
             | ClientEvent::Subagent(_)
             | ClientEvent::State(_)
-            | ClientEvent::Exchange(_)
-            | ClientEvent::ExchangeChunk(_)
-            | ClientEvent::Task(_)
-            | ClientEvent::Quota(_)
             | ClientEvent::Unknown(_) => return,
         }
         self.waiting.touch(now, matches!(self.text, OpenText::Answer { .. }));

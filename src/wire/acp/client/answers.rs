@@ -1,12 +1,121 @@
 //! Answers of an agent, and its questions about calls, as a client reads them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{CallUpdate, SessionCost, SessionOption, TokenUsage};
 use crate::wire::acp::{
-    message_meta::QuestionMeta,
+    meta::messages::QuestionMeta,
     meta::{PromptAnswerMeta, StopDetail},
 };
+
+/// The answer to `initialize`: the agent, and what it can do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Greeting {
+    pub protocol_version: Option<u64>,
+    pub agent_info: AgentName,
+    pub agent_capabilities: AgentAbilities,
+    pub auth_methods: Vec<SignInWay>,
+    #[serde(rename = "_meta")]
+    pub meta: GreetingMeta,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentName {
+    pub name: Option<String>,
+    pub title: Option<String>,
+    pub version: Option<String>,
+}
+
+/// A way to sign in, in the agent's words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SignInWay {
+    pub name: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentAbilities {
+    pub load_session: Ability,
+    pub prompt_capabilities: PromptAbilities,
+    pub session_capabilities: SessionAbilities,
+    #[serde(rename = "_meta")]
+    pub meta: GreetingMeta,
+}
+
+/// The kinds of content that an agent takes beside text and links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PromptAbilities {
+    pub image: bool,
+    pub audio: bool,
+    pub embedded_context: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionAbilities {
+    pub additional_directories: Ability,
+    pub system_prompt: Ability,
+    pub resume: Ability,
+    pub list: Ability,
+}
+
+/// An ability: an agent that has it says true, or an object with its details.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Ability {
+    Details(Map<String, Value>),
+    Flag(bool),
+    #[default]
+    Nothing,
+}
+
+impl Ability {
+    pub fn is_there(&self) -> bool {
+        matches!(self, Self::Details(_) | Self::Flag(true))
+    }
+}
+
+/// What castor says of itself; steering stood among its abilities before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GreetingMeta {
+    pub steering: SteeringAbility,
+    pub castor: CastorAbilities,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SteeringAbility {
+    pub supported: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CastorAbilities {
+    /// It lists what calls changed in files.
+    pub checkpoints: bool,
+}
+
+impl Greeting {
+    pub fn is_castor(&self) -> bool {
+        self.agent_info.name.as_deref() == Some("castor")
+    }
+
+    /// Whether words of the user's reach a turn that is under way.
+    pub fn takes_steering(&self) -> bool {
+        self.meta.steering.supported || self.agent_capabilities.meta.steering.supported
+    }
+
+    /// Names of the ways to sign in.
+    pub fn sign_in_names(&self) -> impl Iterator<Item = &str> {
+        self.auth_methods.iter().filter_map(|it| it.name.as_deref())
+    }
+}
 
 /// The answer to `session/prompt`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

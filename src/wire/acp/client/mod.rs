@@ -12,9 +12,13 @@ pub use agent_client_protocol_schema::{
     MaybeUndefined,
     v1::SessionMessage as ExchangedMessage,
     v1::{CompactionSummaryChunk, CompactionUpdate, ContentBlock, SessionInfoUpdate, SessionMessageChunk},
+    v1::{EmbeddedResource, EmbeddedResourceResource},
     v2::{TerminalOutputChunk, TerminalUpdate},
 };
-pub use answers::{FormQuestion, OpenedAnswer, PermissionChoice, PermissionQuestion, PromptAnswer, SessionModes};
+pub use answers::{
+    FormQuestion, Greeting, OpenedAnswer, PermissionChoice, PermissionQuestion, PromptAbilities, PromptAnswer,
+    SessionModes,
+};
 pub use calls::{CallDiff, CallLocation, CallPart, CallPartChunk, CallStatus, CallUpdate};
 pub use lenient::{read_text, read_value};
 pub use options::{OfferedCommand, OfferedValue, OptionSetting, SessionOption};
@@ -26,7 +30,7 @@ pub use session::{
     SessionState, StepStatus, SubagentAnnouncement, TaskNews, TokenUsage, WholeMessage,
 };
 
-use super::message_meta::UpdateMeta;
+use super::meta::messages::UpdateMeta;
 
 /// The params of one `session/update`.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,21 +66,27 @@ pub enum ClientEvent {
     Commands(Vec<OfferedCommand>),
     Info(SessionInfoUpdate),
     Notice(SessionNotice),
-    Compaction(CompactionUpdate),
-    CompactionChunk(CompactionSummaryChunk),
     /// A sub-agent's session begins or changes.
     Subagent(Box<SubagentAnnouncement>),
     /// What the session does in the foreground.
     State(Box<SessionState>),
+    /// What castor's clients do not ask for.
+    Aside(Box<Aside>),
+    /// A kind that this client does not know, or one without what it needs.
+    Unknown(String),
+}
+
+/// What an agent tells only to clients that asked for it, as castor's do not.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Aside {
+    Compaction(CompactionUpdate),
+    CompactionChunk(CompactionSummaryChunk),
     /// A message that went to another session, or came from there.
-    Exchange(Box<ExchangedMessage>),
+    Exchange(ExchangedMessage),
     ExchangeChunk(SessionMessageChunk),
     /// A command in the background began or ended.
     Task(TaskNews),
-    /// The quotas as they are; nothing of castor's shows them.
     Quota(Value),
-    /// A kind that this client does not know, or one without what it needs.
-    Unknown(String),
 }
 
 /// Who says something.
@@ -149,15 +159,9 @@ impl ClientEvent {
             "available_commands_update" => Self::Commands(read_text::<CommandList>(update)?.available_commands),
             "session_info_update" => Self::Info(read_text(update)?),
             "notice" => Self::Notice(read_text(update)?),
-            "compaction_update" => Self::Compaction(read_text(update)?),
-            "compaction_summary_chunk" => Self::CompactionChunk(read_text(update)?),
             "subagent_update" => Self::Subagent(read_text(update)?),
             "state_update" => Self::State(read_text(update)?),
-            "session_message" => Self::Exchange(read_text(update)?),
-            "session_message_chunk" => Self::ExchangeChunk(read_text(update)?),
-            "async_task_spawned" | "async_task_state_update" => Self::Task(read_text(update)?),
-            "quota_update" => Self::Quota(read_text(update)?),
-            _ => return None,
+            _ => Self::Aside(Box::new(Aside::of_kind(kind, update)?)),
         })
     }
 
@@ -177,6 +181,20 @@ impl ClientEvent {
     }
 }
 
+impl Aside {
+    fn of_kind(kind: &str, update: &str) -> Option<Self> {
+        Some(match kind {
+            "compaction_update" => Self::Compaction(read_text(update)?),
+            "compaction_summary_chunk" => Self::CompactionChunk(read_text(update)?),
+            "session_message" => Self::Exchange(read_text(update)?),
+            "session_message_chunk" => Self::ExchangeChunk(read_text(update)?),
+            "async_task_spawned" | "async_task_state_update" => Self::Task(read_text(update)?),
+            "quota_update" => Self::Quota(read_text(update)?),
+            _ => return None,
+        })
+    }
+}
+
 /// Whether the params of a `session/update` are words of the user's. Nothing else of them is read.
 pub fn is_user_words(params: &RawValue) -> bool {
     const KIND: &str = "\"sessionUpdate\":\"";
@@ -185,6 +203,15 @@ pub fn is_user_words(params: &RawValue) -> bool {
     match params.get().split_once(KIND) {
         Some((_, rest)) => rest.starts_with(USER),
         None => params.get().contains(USER),
+    }
+}
+
+/// The address of what is embedded.
+pub fn resource_uri(it: &EmbeddedResource) -> &str {
+    match &it.resource {
+        EmbeddedResourceResource::TextResourceContents(it) => &it.uri,
+        EmbeddedResourceResource::BlobResourceContents(it) => &it.uri,
+        _ => "",
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{ContentBlock, OfferedCommand, SessionOption, block_text};
 use crate::wire::acp::{
-    message_meta::{NoticeMeta, SubagentMeta},
     meta::PromptAnswerMeta,
+    meta::messages::{NoticeMeta, SubagentMeta},
 };
 
 /// A piece of a message.
@@ -94,9 +94,12 @@ impl From<PlanRemoval> for PlanList {
 #[serde(default)]
 pub struct ContextUsage {
     /// Tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
     /// Tokens of the whole window.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<SessionCost>,
 }
 
@@ -104,7 +107,7 @@ pub struct ContextUsage {
 pub struct SessionCost {
     pub amount: f64,
     /// ISO 4217; US dollars where the agent does not say.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    CallStatus, ClientEvent, MaybeUndefined, PermissionQuestion, PromptAnswer, SessionEvent, Voice, read_value,
+    Aside, CallStatus, ClientEvent, MaybeUndefined, PermissionQuestion, PromptAnswer, SessionEvent, Voice, read_value,
 };
 
 /// Extensions of others that no client of castor's asks for.
@@ -37,31 +37,40 @@ fn told_again(event: &ClientEvent) -> Value {
         ClientEvent::Commands(it) => json!({"availableCommands": it}),
         ClientEvent::Info(it) => json!(it),
         ClientEvent::Notice(it) => json!(it),
-        ClientEvent::Compaction(it) => json!(it),
-        ClientEvent::CompactionChunk(it) => json!(it),
         ClientEvent::Subagent(it) => json!(it),
         ClientEvent::State(it) => json!(it),
-        ClientEvent::Exchange(it) => json!(it),
-        ClientEvent::ExchangeChunk(it) => json!(it),
-        ClientEvent::Task(it) => json!(it),
-        ClientEvent::Quota(it) => it.clone(),
+        ClientEvent::Aside(it) => match &**it {
+            Aside::Compaction(it) => json!(it),
+            Aside::CompactionChunk(it) => json!(it),
+            Aside::Exchange(it) => json!(it),
+            Aside::ExchangeChunk(it) => json!(it),
+            Aside::Task(it) => json!(it),
+            Aside::Quota(it) => it.clone(),
+        },
         ClientEvent::Unknown(_) => Value::Null,
     }
+}
+
+/// Whether a conversation leaves open what stands there.
+fn is_open(it: &Value) -> bool {
+    it.as_str().is_some_and(|it| it.contains('$'))
 }
 
 /// What `told` lacks of `said`, by its places.
 fn missing(place: &str, said: &Value, told: &Value, out: &mut Vec<String>) {
     match (said, told) {
-        // A conversation leaves it open.
-        (Value::String(it), _) if it.contains('$') => (),
+        (said, _) if is_open(said) => (),
         (Value::Null, _) => (),
         (Value::Object(members), _) => {
             for (key, it) in members.iter().filter(|it| *it.0 != "$MORE" && !FOREIGN_META.contains(&it.0.as_str())) {
                 missing(&format!("{place}/{key}"), it, told.get(key).unwrap_or(&Value::Null), out);
             }
         }
-        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
-            items.iter().zip(others).for_each(|(it, other)| missing(&format!("{place}/-"), it, other, out));
+        (Value::Array(items), Value::Array(others))
+            if items.iter().filter(|it| !is_open(it)).count() == others.len() =>
+        {
+            let items = items.iter().filter(|it| !is_open(it));
+            items.zip(others).for_each(|(it, other)| missing(&format!("{place}/-"), it, other, out));
         }
         (said, told) if said == told || said.as_f64().is_some_and(|it| told.as_f64() == Some(it)) => (),
         _ => out.push(format!("{place}: {said} became {told}")),

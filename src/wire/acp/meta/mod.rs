@@ -1,18 +1,17 @@
 //! The `_meta` fields that castor reads and writes, by place. All of them are optional.
 
+pub mod messages;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use self::messages::{CallMeta, NoticeMeta, QuestionMeta, SubagentMeta, TerminalLogin};
 use super::{
-    host_tools::HostToolsParam,
-    intercept::InterceptorParam,
-    message_meta::{CallMeta, NoticeMeta, QuestionMeta, SubagentMeta, TerminalLogin},
-    policy::ClientPolicyParam,
-    prompt_options::PromptOptionsParams,
-    question_answer::QuestionAnswerMeta,
+    host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
+    prompt_options::PromptOptionsParams, question_answer::QuestionAnswerMeta,
 };
 use crate::base::{
     host_tools::{HostExecution, HostTool},
