@@ -32,13 +32,13 @@ use crate::{
             client_requests::{Question, RequestHandlers},
             failure::{Exit, Failure},
             key_input::{KeyInput, Typed},
-            prompt::PromptCapabilities,
             session_start::OpenedSession,
             steering::{Steering, SteeringOutcome},
             turn::UserSignal,
         },
     },
     base::path::AbsPath,
+    wire::acp::client::PromptAbilities,
     world::acp_agent::connection::{Incoming, Peer},
 };
 
@@ -144,7 +144,7 @@ pub struct AgentLink {
     answering: JoinSet<()>,
     replies: FuturesUnordered<ReplyFuture>,
     steering: Steering,
-    capabilities: PromptCapabilities,
+    capabilities: PromptAbilities,
     /// Counts the searches: the last one is wanted.
     searches: Arc<AtomicU64>,
     pub session: Option<String>,
@@ -161,7 +161,7 @@ impl AgentLink {
             answering: JoinSet::new(),
             replies: FuturesUnordered::new(),
             steering: Steering::default(),
-            capabilities: PromptCapabilities::default(),
+            capabilities: PromptAbilities::default(),
             searches: Arc::default(),
             session: None,
             picks_session: false,

@@ -136,6 +136,7 @@ impl Stage {
     fn open(&mut self, is_castor: bool) {
         let name = if is_castor { "castor" } else { "other" };
         let agent = json!({"agentInfo": {"name": name}, "_meta": {"steering": {"supported": is_castor}}});
+        let agent = read_value(agent).unwrap();
         let modes = json!({"currentModeId": "default", "availableModes": [{"id": "default"}, {"id": "yolo"}]});
         let session = read_value(json!({"modes": modes})).unwrap();
         let opened = OpenedSession { id: "s1".to_owned(), agent, session, ..OpenedSession::default() };

@@ -10,7 +10,7 @@ use super::{
     failure::Failure,
     media::{Contents, classify},
 };
-use crate::base::file_uri;
+use crate::{base::file_uri, wire::acp::client::PromptAbilities};
 
 /// When to say that stdin is waited for: a script may have left an open pipe that nobody writes to.
 pub const PATIENCE: Duration = Duration::from_millis(500);
@@ -40,23 +40,6 @@ pub enum Attachment {
     Link { uri: String },
 }
 
-/// The kinds of content that an agent takes beside text and links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PromptCapabilities {
-    image: bool,
-    audio: bool,
-    embedded_context: bool,
-}
-
-impl PromptCapabilities {
-    /// From the answer to `initialize`.
-    pub fn read(agent: &Value) -> Self {
-        let can = |key: &str| agent.pointer("/agentCapabilities/promptCapabilities")?.get(key)?.as_bool();
-        let can = |key| can(key) == Some(true);
-        Self { image: can("image"), audio: can("audio"), embedded_context: can("embeddedContext") }
-    }
-}
-
 impl Prompt {
     /// What the user says, as one text.
     pub fn in_words(&self) -> String {
@@ -67,7 +50,7 @@ impl Prompt {
     ///
     /// # Errors
     /// For media on stdin that the agent does not take: there is nothing to link to.
-    pub fn into_blocks(self, can: PromptCapabilities) -> Result<Vec<Value>, Failure> {
+    pub fn into_blocks(self, can: PromptAbilities) -> Result<Vec<Value>, Failure> {
         // The empty line parts the two where an agent joins them.
         let piped = self.piped.map(|it| it + "\n\n");
         let piped = piped.map(|it| Ok(json!({"type": "text", "text": it, "_meta": {"castor": {"piped": true}}})));
@@ -77,7 +60,7 @@ impl Prompt {
 }
 
 impl Attachment {
-    fn into_block(self, can: PromptCapabilities) -> Result<Value, Failure> {
+    fn into_block(self, can: PromptAbilities) -> Result<Value, Failure> {
         let resource = |it: Value| json!({"type": "resource", "resource": it});
         Ok(match self {
             Self::Media { mime, data, uri } if can.image && mime.starts_with("image/") => {
@@ -208,9 +191,9 @@ mod tests {
         time::Duration,
     };
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use super::{Attachment, CUT, MAX_PIPED, Prompt, PromptCapabilities, WAITING, read};
+    use super::{Attachment, CUT, MAX_PIPED, Prompt, PromptAbilities, WAITING, read};
     use crate::app::cli::run::failure::Failure;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -222,8 +205,8 @@ mod tests {
         read(typed, piped, Duration::MAX, |_| panic!("nothing is waited for")).await
     }
 
-    fn all_of_it() -> PromptCapabilities {
-        PromptCapabilities { image: true, audio: true, embedded_context: true }
+    fn all_of_it() -> PromptAbilities {
+        PromptAbilities { image: true, audio: true, embedded_context: true }
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -292,7 +275,7 @@ mod tests {
             assert!(it.message.contains(why), "{}", it.message);
         };
         let (prompt, _) = read_all(Some("what?"), Some(PNG)).await.unwrap();
-        refused(prompt.into_blocks(PromptCapabilities::default()).unwrap_err(), "does not accept");
+        refused(prompt.into_blocks(PromptAbilities::default()).unwrap_err(), "does not accept");
         refused(read_all(None, Some(PNG)).await.unwrap_err(), "castor run PROMPT < FILE");
         refused(read_all(Some("what?"), Some(&b"a\0b"[..])).await.unwrap_err(), "a NUL byte stands at offset 1");
         refused(read_all(Some("what?"), Some(&b"\xff\xfe\xfd\xe9"[..])).await.unwrap_err(), "byte 0xff at offset 0");
@@ -315,6 +298,6 @@ mod tests {
         };
         assert_eq!(blocks(all_of_it()), ["text", "resource", "image", "resource_link"]);
         let links = ["text", "resource_link", "resource_link", "resource_link"];
-        assert_eq!(blocks(PromptCapabilities::read(&Value::Null)), links);
+        assert_eq!(blocks(PromptAbilities::default()), links);
     }
 }

@@ -6,10 +6,10 @@ use super::{
     failure::{Exit, Failure},
     input_events::EventPrompts,
     json_answer::AnswerSchema,
-    prompt::{Prompt, PromptCapabilities},
+    prompt::Prompt,
     turn::Driver,
 };
-use crate::app::cli::terminal_text::clean_line;
+use crate::{app::cli::terminal_text::clean_line, wire::acp::client::PromptAbilities};
 
 /// Characters of the faults of an answer that are said.
 const MAX_FAULTS: usize = 500;
@@ -35,7 +35,7 @@ impl From<Prompt> for RunPrompts {
 pub async fn send_all(
     driver: &mut Driver,
     prompts: RunPrompts,
-    can: PromptCapabilities,
+    can: PromptAbilities,
 ) -> Result<Option<String>, Failure> {
     let RunPrompts { first: mut prompt, mut more, schema } = prompts;
     loop {

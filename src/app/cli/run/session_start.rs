@@ -5,14 +5,13 @@ use serde_json::{Map, Value, json};
 use super::{
     failure::{Exit, Failure},
     input_args::Instructions,
-    prompt::PromptCapabilities,
 };
 use crate::{
     app::{
         cli::sessions::ids::{MIN_ID, is_named},
         settings::options::DEMO,
     },
-    wire::acp::client::{OpenedAnswer, SessionOption, read_value},
+    wire::acp::client::{Greeting, OpenedAnswer, PromptAbilities, SessionOption, read_value},
 };
 
 /// Pages of `session/list` that are looked through for the newest session.
@@ -56,25 +55,23 @@ pub trait AskAgent {
 pub struct OpenedSession {
     pub id: String,
     /// The answer to `initialize`.
-    pub agent: Value,
+    pub agent: Greeting,
     /// The answer to the request that opened it.
     pub session: OpenedAnswer,
     pub model: String,
-    pub capabilities: PromptCapabilities,
+    pub capabilities: PromptAbilities,
     /// What the user should know.
     pub notes: Vec<String>,
 }
 
 impl OpenedSession {
     pub fn is_castor(&self) -> bool {
-        is_castor(&self.agent)
+        self.agent.is_castor()
     }
 
     /// Whether words of the user's reach a turn that is under way.
     pub fn takes_steering(&self) -> bool {
-        // The second is where castor said so before.
-        let places = ["/_meta/steering/supported", "/agentCapabilities/_meta/steering/supported"];
-        places.iter().any(|it| self.agent.pointer(it) == Some(&Value::Bool(true)))
+        self.agent.takes_steering()
     }
 
     /// Whether the built-in demo model answers, for which nothing is paid.
@@ -84,8 +81,7 @@ impl OpenedSession {
 
     /// Whether the agent lists what a session changed in files.
     pub fn lists_checkpoints(&self) -> bool {
-        let lists = self.agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
-        lists == Some(true)
+        self.agent.agent_capabilities.meta.castor.checkpoints
     }
 }
 
@@ -95,20 +91,19 @@ pub async fn open_session(
     request: &SessionRequest,
 ) -> Result<Option<OpenedSession>, Failure> {
     let Some(agent) = driver.ask("initialize", initialize_params(request)).await? else { return Ok(None) };
-    let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
+    let agent: Greeting = read_value(agent).unwrap_or_default();
+    let version = agent.protocol_version.unwrap_or_default();
     if version != u64::from(PROTOCOL_VERSION) {
         return Err(Failure::new(
             Exit::Failed,
             format!("the agent speaks another version of the protocol: {version}, not 1"),
         ));
     }
-    let more = agent.pointer("/agentCapabilities/sessionCapabilities/additionalDirectories");
-    if !request.additional.is_empty() && more.is_none_or(Value::is_null) {
+    let abilities = &agent.agent_capabilities.session_capabilities;
+    if !request.additional.is_empty() && !abilities.additional_directories.is_there() {
         return Err(Failure::input("this agent works in one folder: leave --include-directories out"));
     }
-    let takes_prompt =
-        agent.pointer("/agentCapabilities/sessionCapabilities/systemPrompt").is_some_and(Value::is_object);
-    if request.instructions.is_some() && !takes_prompt {
+    if request.instructions.is_some() && !abilities.system_prompt.is_there() {
         return Err(Failure::input("this agent takes no instructions: leave the system prompt out"));
     }
     let opened = match &request.resume {
@@ -118,13 +113,9 @@ pub async fn open_session(
     let Some((id, session)) = opened else { return Ok(None) };
     let current = model_option(&session).and_then(SessionOption::chosen);
     let model = request.model.as_deref().or(current).unwrap_or_default().to_owned();
-    let capabilities = PromptCapabilities::read(&agent);
+    let capabilities = agent.agent_capabilities.prompt_capabilities;
     let mut opened = OpenedSession { id, agent, session, model, capabilities, notes: Vec::new() };
     Ok(set_up(driver, request, &mut opened).await?.map(|()| opened))
-}
-
-fn is_castor(agent: &Value) -> bool {
-    agent.pointer("/agentInfo/name").and_then(Value::as_str) == Some("castor")
 }
 
 fn initialize_params(request: &SessionRequest) -> Value {
@@ -148,7 +139,7 @@ fn initialize_params(request: &SessionRequest) -> Value {
 async fn new_session(
     driver: &mut impl AskAgent,
     request: &SessionRequest,
-    agent: &Value,
+    agent: &Greeting,
 ) -> Result<Option<(String, OpenedAnswer)>, Failure> {
     let mut params = folders(request);
     if let Some(id) = &request.id {
@@ -183,32 +174,31 @@ async fn resume_session(
     driver: &mut impl AskAgent,
     request: &SessionRequest,
     which: &str,
-    agent: &Value,
+    agent: &Greeting,
 ) -> Result<Option<(String, OpenedAnswer)>, Failure> {
-    let can = |pointer: &str| agent.pointer(pointer).is_some_and(|it| it.is_object() || it.as_bool() == Some(true));
+    let abilities = &agent.agent_capabilities;
+    let lists = abilities.session_capabilities.list.is_there();
     // Resuming replays nothing.
-    let resumes = can("/agentCapabilities/sessionCapabilities/resume");
-    let method = match (resumes, can("/agentCapabilities/loadSession")) {
+    let resumes = abilities.session_capabilities.resume.is_there();
+    let method = match (resumes, abilities.load_session.is_there()) {
         (_, true) if request.replays => "session/load",
         (true, _) => "session/resume",
         (false, true) => "session/load",
         (false, false) => return Err(Failure::input("this agent cannot resume a session")),
     };
     let id = match which {
-        "latest" if !can("/agentCapabilities/sessionCapabilities/list") => {
+        "latest" if !lists => {
             return Err(Failure::input("this agent cannot list its sessions: give an id to --resume"));
         }
         "latest" => match find_latest(driver, &request.cwd).await? {
             Some(id) => id,
             None => return Ok(None),
         },
-        start if can("/agentCapabilities/sessionCapabilities/list") && is_id_prefix(start) => {
-            match find_by_prefix(driver, start).await? {
-                Some(id) => id,
-                None => return Ok(None),
-            }
-        }
-        short if is_castor(agent) && short.len() < MIN_ID => {
+        start if lists && is_id_prefix(start) => match find_by_prefix(driver, start).await? {
+            Some(id) => id,
+            None => return Ok(None),
+        },
+        short if agent.is_castor() && short.len() < MIN_ID => {
             let why = "an id needs";
             return Err(Failure::input(format!(
                 "{short} is too short: {why} {MIN_ID} characters at least; `castor sessions list --all` has all"
@@ -221,7 +211,7 @@ async fn resume_session(
     params.insert("sessionId".to_owned(), json!(id));
     let opened = driver.ask(method, Value::Object(params)).await.map_err(|it| match it.exit {
         // In the protocol's words: it speaks of methods.
-        Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
+        Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, agent.is_castor())),
         _ => with_sign_in(it, agent),
     })?;
     Ok(opened.map(|it| (id, read_value(it).unwrap_or_default())))
@@ -334,20 +324,15 @@ fn has_demo(session: &OpenedAnswer) -> bool {
 }
 
 /// Says how to sign in, where that is what is missing.
-fn with_sign_in(failure: Failure, agent: &Value) -> Failure {
-    let names = texts(agent.get("authMethods"), "name");
+fn with_sign_in(failure: Failure, agent: &Greeting) -> Failure {
+    let names: Vec<String> = agent.sign_in_names().map(str::to_owned).collect();
     match failure.exit {
         // castor's own errors say what to do.
-        Exit::Auth if !names.is_empty() && !is_castor(agent) => {
+        Exit::Auth if !names.is_empty() && !agent.is_castor() => {
             Failure::new(Exit::Auth, format!("{} (the agent offers: {})", failure.message, listed(&names)))
         }
         _ => failure,
     }
-}
-
-fn texts(list: Option<&Value>, key: &str) -> Vec<String> {
-    let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    items.iter().filter_map(|it| it.get(key)?.as_str().map(str::to_owned)).collect()
 }
 
 fn listed(names: &[String]) -> String {

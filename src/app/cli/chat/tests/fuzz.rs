@@ -279,6 +279,7 @@ impl Life {
 
     fn open_session(&mut self) {
         let agent = json!({"agentInfo": {"name": "castor"}, "_meta": {"steering": {"supported": true}}});
+        let agent = read_value(agent).unwrap();
         let session = json!({"modes": {"currentModeId": "a", "availableModes": [{"id": "a"}, {"id": "b"}]}});
         let session = read_value(session).unwrap();
         let opened = OpenedSession { id: "s1".to_owned(), agent, session, ..OpenedSession::default() };
