@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     base::host_tools::{HostTool, HostTools},
-    wire::jsonrpc::message::RequestId,
+    wire::{acp::client::CallUpdate, jsonrpc::message::RequestId},
 };
 
 const MAX_TOOLS: usize = 64;
@@ -54,7 +54,9 @@ impl AhpHost {
         let Some((hosted, turn, client)) = found else {
             return self.answer_hub(&id, &failed_answer("the client that has this tool is gone"));
         };
-        let mut acts = hosted.begin_call(&turn, &call, &json!({ "name": name, "rawInput": params["args"] }));
+        let raw_input = Some(params["args"].clone());
+        let told = CallUpdate { id: call.clone(), name: Some(name), raw_input, ..CallUpdate::default() };
+        let mut acts = hosted.begin_call(&turn, &told);
         if !matches!(hosted.call_state(&call), Some(ToolCallState::Running(_))) {
             acts.push(hosted.ready(&turn, &call));
         }

@@ -10,12 +10,14 @@ use super::{
     AhpHost,
     channel::Channel,
     client_requests::{ClientRefusal, HostCall, RequestOutcome},
-    config::HostedCommand,
     file_requests::FileJob,
     hub_requests::WaitingClient,
     path_begin::PathBegin,
 };
-use crate::base::root_files::{FileAct, FileAnswer, FileOrder, FileTrouble};
+use crate::{
+    base::root_files::{FileAct, FileAnswer, FileOrder, FileTrouble},
+    wire::acp::client::OfferedCommand,
+};
 
 const MAX_ITEMS: usize = 50;
 
@@ -62,8 +64,8 @@ type FileOutcome = Result<FileAnswer, FileTrouble>;
 
 /// The item that replaces what was typed. An item has to bring an attachment, which says nothing to the model here.
 /// `_meta` says of the command what clients show beside the label.
-fn item(it: &HostedCommand, n_typed: usize) -> CompletionItem {
-    let HostedCommand { name, description, hint } = it;
+fn item(it: &OfferedCommand, n_typed: usize) -> CompletionItem {
+    let (OfferedCommand { name, description, .. }, hint) = (it, it.hint());
     let meta = [
         ("command", Some(json!(name))),
         ("description", Some(json!(description))),

@@ -11,10 +11,10 @@ use ahp::ahp_types::{
         SessionConfigPropertySchema, SessionConfigSchema, SessionConfigState, SessionModelInfo,
     },
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{channel::PROVIDER, with_members};
+use crate::wire::acp::client::{OfferedCommand, OfferedValue, OpenedAnswer, SessionOption, read_value};
 
 const MODEL: &str = "model";
 const AUTO: &str = "auto";
@@ -27,29 +27,44 @@ pub const AGENT_URI: &str = "castor-agent:/";
 #[derive(Default)]
 pub struct SessionOffer {
     pub options: Vec<ConfigOption>,
-    pub commands: Vec<HostedCommand>,
+    pub commands: Vec<OfferedCommand>,
 }
 
-/// One option, as ACP has it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// One option of a session. castor has no groups of values.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConfigOption {
     pub id: String,
     name: String,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     pub current_value: Value,
-    #[serde(default)]
     options: Vec<OptionChoice>,
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 struct OptionChoice {
     value: String,
     name: String,
-    #[serde(default)]
     description: Option<String>,
+}
+
+impl From<&SessionOption> for ConfigOption {
+    fn from(it: &SessionOption) -> Self {
+        let choice = |it: &OfferedValue| match it {
+            OfferedValue::Group { .. } => None,
+            OfferedValue::One { value, name, description } => Some(OptionChoice {
+                value: value.clone(),
+                name: name.clone().unwrap_or_else(|| value.clone()),
+                description: description.clone(),
+            }),
+        };
+        Self {
+            id: it.id.clone(),
+            name: it.name.clone(),
+            description: it.description.clone(),
+            current_value: json!(it.current_value),
+            options: it.options.iter().flatten().filter_map(choice).collect(),
+        }
+    }
 }
 
 impl ConfigOption {
@@ -61,17 +76,10 @@ impl ConfigOption {
     }
 }
 
-/// One slash command.
-pub struct HostedCommand {
-    pub name: String,
-    pub description: String,
-    /// What can come behind it.
-    pub hint: Option<String>,
-}
-
-/// The list in an answer or an update.
+/// The options in an answer; `None`: it has none.
 pub fn read_options(of: &Value) -> Option<Vec<ConfigOption>> {
-    Vec::deserialize(of.get("configOptions")?).ok()
+    let answer: OpenedAnswer = read_value(of.clone())?;
+    Some(answer.config_options?.iter().map(ConfigOption::from).collect())
 }
 
 pub fn root_state() -> RootState {

@@ -5,23 +5,37 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    AhpHost, config,
+    AhpHost,
+    config::{self, ConfigOption},
     hosted_session::{SessionStage, TreeAction},
     hub_requests::{HubOutcome, HubRequest},
     read_params,
     turn_end::{TurnOutcome, notification_part},
 };
-use crate::wire::jsonrpc::message::{self, Message, RequestId};
+use crate::wire::{
+    acp::client::{ClientEvent, PermissionQuestion, SessionEvent, read_value},
+    jsonrpc::message::{self, Message, RequestId},
+};
 
 impl AhpHost {
     pub(super) fn take_hub_message(&mut self, text: &Bytes) {
         match message::parse(text) {
             Ok(Message::Response { id, outcome }) => self.settle(&id, outcome.map(|it| read_params(Some(&it)))),
+            Ok(Message::Notification { method, params: Some(params) }) if method == "session/update" => {
+                let (told, now) = (SessionEvent::read(&params), self.now_ms);
+                let Some(hosted) = self.sessions.get_mut(&told.session) else { return };
+                let acts = hosted.take_event(&told, now);
+                self.emit(&told.session, acts);
+                if let ClientEvent::Options(options) = &told.event {
+                    let options: Vec<ConfigOption> = options.iter().map(ConfigOption::from).collect();
+                    self.learn_models(&options);
+                }
+            }
             Ok(Message::Notification { method, params }) => self.take_notice(&method, &read_params(params.as_deref())),
             Ok(Message::Request { id, method, params }) if method == "session/request_permission" => {
-                let params = read_params(params.as_deref());
-                let session = text_in(&params, "sessionId");
-                self.take_question(&session, id, &params);
+                let asked: PermissionQuestion = read_value(read_params(params.as_deref())).unwrap_or_default();
+                let session = asked.session_id.clone().unwrap_or_default();
+                self.take_question(&session, id, asked);
             }
             Ok(Message::Request { id, method, params }) if method == "elicitation/create" => {
                 self.take_form(id, &read_params(params.as_deref()));
@@ -37,15 +51,6 @@ impl AhpHost {
     fn take_notice(&mut self, method: &str, params: &Value) {
         let session = text_in(params, "sessionId");
         match method {
-            "session/update" => {
-                let now = self.now_ms;
-                let Some(hosted) = self.sessions.get_mut(&session) else { return };
-                let acts = hosted.take_update(params, now);
-                self.emit(&session, acts);
-                if params.pointer("/update/sessionUpdate") == Some(&json!("config_option_update")) {
-                    self.learn_models(params.get("update"));
-                }
-            }
             "$/cancel_request" => {
                 if let Ok(id) = serde_json::from_value(params.get("requestId").cloned().unwrap_or_default()) {
                     self.withdraw_question(&id);
@@ -78,7 +83,10 @@ impl AhpHost {
             Some(HubRequest::List { asker, page }) => self.follow_list(&asker, &page, outcome),
             Some(HubRequest::Dispose { asker, session }) => self.follow_dispose(&asker, &session, outcome),
             Some(HubRequest::Resolve { asker, wanted }) => self.follow_resolve(&asker, wanted, outcome),
-            Some(HubRequest::ReadModels) => self.learn_models(outcome.ok().as_ref()),
+            Some(HubRequest::ReadModels) => {
+                let options = outcome.ok().and_then(|it| config::read_options(&it)).unwrap_or_default();
+                self.learn_models(&options);
+            }
             Some(HubRequest::Checkpoints { session }) => self.follow_checkpoints(&session, outcome),
             Some(HubRequest::Revert { asker, session, change }) => {
                 self.follow_revert(&asker, (&session, change), outcome)
@@ -129,15 +137,14 @@ impl AhpHost {
     pub(super) fn take_options(&mut self, session: &str, answer: &Value) {
         let Some(options) = config::read_options(answer) else { return };
         let Some(hosted) = self.sessions.get_mut(session) else { return };
-        let acts = hosted.take_options(options);
+        let acts = hosted.take_options(options.clone());
         self.emit(session, acts);
-        self.learn_models(Some(answer));
+        self.learn_models(&options);
     }
 
     /// The root lists the models that sessions offer.
-    fn learn_models(&mut self, of: Option<&Value>) {
-        let action = of.and_then(config::read_options).and_then(|it| config::agents_changed(&it));
-        if let Some(action) = action
+    fn learn_models(&mut self, options: &[ConfigOption]) {
+        if let Some(action) = config::agents_changed(options)
             && !matches!(&action, StateAction::RootAgentsChanged(it) if it.agents == self.root.agents)
         {
             self.emit_root(action);

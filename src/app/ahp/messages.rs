@@ -8,7 +8,10 @@ use ahp::ahp_types::state::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::base::{file_uri, path::AbsPath};
+use crate::{
+    base::{file_uri, path::AbsPath},
+    wire::acp::client::{ContentBlock, resource_uri},
+};
 
 /// What the host takes at the start of a message as a command for the shell.
 pub const SHELL_PREFIX: &str = "!";
@@ -30,17 +33,14 @@ pub fn user_message(text: String) -> Message {
 }
 
 /// What of content blocks is text, and names of the rest.
-pub fn text_of(block: &Value) -> String {
-    let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    match block.get("type").and_then(Value::as_str) {
-        Some("text") => field("text"),
-        Some("resource_link") => format!("@{}", field("name")),
-        Some("resource") => {
-            let uri = block.pointer("/resource/uri").and_then(Value::as_str).unwrap_or_default();
-            format!("@{uri}")
-        }
-        Some(kind) => format!("[{kind}]"),
-        None => String::new(),
+pub fn text_of(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(it) => it.text.clone(),
+        ContentBlock::ResourceLink(it) => format!("@{}", it.name),
+        ContentBlock::Resource(it) => format!("@{}", resource_uri(it)),
+        ContentBlock::Image(_) => "[image]".to_owned(),
+        ContentBlock::Audio(_) => "[audio]".to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -17,26 +17,29 @@ use super::{
     open_requests::{OpenQuestion, QuestionOption, key},
     with_members,
 };
-use crate::wire::jsonrpc::message::RequestId;
+use crate::wire::{
+    acp::client::{CallPart, CallUpdate, PermissionChoice, PermissionQuestion},
+    jsonrpc::message::RequestId,
+};
 
 /// The one question of a request for input.
 const QUESTION: &str = "choice";
 
 impl AhpHost {
     /// `session/request_permission`.
-    pub(super) fn take_question(&mut self, session: &str, id: RequestId, params: &Value) {
+    pub(super) fn take_question(&mut self, session: &str, id: RequestId, asked: PermissionQuestion) {
         let Some(hosted) = self.sessions.get_mut(session) else { return };
         let Some(turn) = hosted.listening_turn() else {
             // The others may answer it; what is cancelled is answered by the agent itself.
             return;
         };
-        let Some(question) = read_question(params, &turn) else { return };
-        let call = params.get("toolCall").cloned().unwrap_or_default();
+        let Some(call) = asked.tool_call.clone() else { return };
+        let question = open_question(asked, &call, &turn);
         hosted.turn.part = None;
         let mut acts = Vec::new();
         match question.is_approval {
             true => {
-                acts.extend(hosted.begin_call(&turn, &question.call, &call));
+                acts.extend(hosted.begin_call(&turn, &call));
                 acts.push(hosted.ask_approval(&question, &call));
             }
             // It may be about something else than a call, as about trust in the folder.
@@ -201,11 +204,11 @@ impl AhpHost {
 }
 
 impl HostedSession {
-    fn ask_approval(&mut self, question: &OpenQuestion, call: &Value) -> TreeAction {
-        let contents = call.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
-        let reasons = contents.iter().filter_map(|it| it.pointer("/content/text")).filter_map(Value::as_str);
-        let reasons: Vec<&str> = reasons.collect();
-        let edits: Vec<Value> = contents.iter().filter_map(|it| file_edit(&mut self.contents, &self.id, it)).collect();
+    fn ask_approval(&mut self, question: &OpenQuestion, call: &CallUpdate) -> TreeAction {
+        let parts = || call.content.iter().flatten();
+        let reasons: Vec<&str> = parts().filter_map(CallPart::text).collect();
+        let diffs = parts().filter_map(CallPart::diff);
+        let edits: Vec<Value> = diffs.map(|it| file_edit(&mut self.contents, &self.id, it)).collect();
         let options = question.options.iter().map(|it| {
             let kind = if it.allows() { "approve" } else { "deny" };
             json!({ "id": it.id, "label": it.name, "kind": kind })
@@ -276,27 +279,22 @@ fn edited_input(text: &str, question: &OpenQuestion, option: &QuestionOption) ->
 }
 
 /// castor's approvals have the input of the call with them; its other questions do not.
-fn read_question(params: &Value, turn: &str) -> Option<OpenQuestion> {
-    let call = params.get("toolCall")?;
-    let text = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let options = params.get("options")?.as_array()?.iter().map(|it| QuestionOption {
-        id: text(it, "optionId"),
-        name: text(it, "name"),
-        kind: text(it, "kind"),
-    });
-    Some(OpenQuestion {
+fn open_question(asked: PermissionQuestion, call: &CallUpdate, turn: &str) -> OpenQuestion {
+    let option =
+        |it: PermissionChoice| QuestionOption { id: it.option_id, name: it.name.unwrap_or_default(), kind: it.kind };
+    OpenQuestion {
         turn: turn.to_owned(),
-        call: text(call, "toolCallId"),
-        is_approval: call.get("rawInput").is_some(),
+        call: call.id.clone(),
+        is_approval: call.raw_input.is_some(),
         is_form: false,
-        is_editable: params.pointer("/_meta/castor/editable") == Some(&json!(true)),
-        options: options.collect(),
-    })
+        is_editable: asked.meta.castor.editable == Some(true),
+        options: asked.options.into_iter().map(option).collect(),
+    }
 }
 
-fn input_request(question: &OpenQuestion, id: &RequestId, call: &Value) -> TreeAction {
-    let words = call.pointer("/content/0/content/text").and_then(Value::as_str);
-    let title = call.get("title").and_then(Value::as_str).unwrap_or_default();
+fn input_request(question: &OpenQuestion, id: &RequestId, call: &CallUpdate) -> TreeAction {
+    let words = call.content.iter().flatten().next().and_then(CallPart::text);
+    let title = call.title.as_deref().unwrap_or_default();
     let options: Vec<Value> = question.options.iter().map(|it| json!({ "id": it.id, "label": it.name })).collect();
     let request = json!({
         "id": question.input_id(id), "message": words.unwrap_or(title),

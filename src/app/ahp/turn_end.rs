@@ -7,7 +7,10 @@ use super::{
     hosted_session::{HostedSession, SessionStage, TreeAction},
     with_members,
 };
-use crate::wire::jsonrpc::message::RpcError;
+use crate::wire::{
+    acp::client::{PromptAnswer, read_value},
+    jsonrpc::message::RpcError,
+};
 
 /// How a prompt ended.
 pub enum TurnOutcome<'a> {
@@ -155,14 +158,15 @@ impl HostedSession {
 
     fn usage_of(&self, outcome: &TurnOutcome<'_>) -> Option<Value> {
         let TurnOutcome::Answer(answer) = outcome else { return None };
-        let tokens = |name: &str| answer.pointer(&format!("/usage/{name}")).and_then(Value::as_i64);
         let is_something = |it: &Value| it.as_object().is_some_and(|it| !it.is_empty());
-        let cost = answer.pointer("/_meta/castor/cost").cloned();
-        let of_castor = with_members(json!({}), [("context", self.turn.context.clone()), ("cost", cost)]);
+        let answer: PromptAnswer = read_value((*answer).clone()).unwrap_or_default();
+        let context = self.turn.context.as_ref().map(|it| json!(it));
+        let of_castor = with_members(json!({}), [("context", context), ("cost", answer.cost().map(|it| json!(it)))]);
+        let told = answer.usage;
         let usage = [
-            ("inputTokens", tokens("inputTokens").map(Value::from)),
-            ("outputTokens", tokens("outputTokens").map(Value::from)),
-            ("cacheReadTokens", tokens("cachedReadTokens").map(Value::from)),
+            ("inputTokens", told.map(|it| json!(it.input_tokens))),
+            ("outputTokens", told.map(|it| json!(it.output_tokens))),
+            ("cacheReadTokens", told.map(|it| it.cached_read_tokens).filter(|it| *it > 0).map(Value::from)),
             ("_meta", Some(of_castor).filter(is_something).map(|it| json!({ "castor": it }))),
         ];
         Some(with_members(json!({}), usage)).filter(is_something)

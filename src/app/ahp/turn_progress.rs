@@ -1,8 +1,8 @@
 //! Progress of a session's turns, beside the chat's tree: the part that grows, calls, prompts of other clients.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use serde_json::Value;
+use crate::{client::Conversation, wire::acp::client::ContextUsage};
 
 /// What the host knows of a session's turns beside the chat's tree.
 #[derive(Default)]
@@ -12,7 +12,8 @@ pub struct TurnProgress {
     pub part: Option<GrowingPart>,
     pub n_parts: u64,
     pub n_turns: u64,
-    pub calls: BTreeMap<String, CallFacts>,
+    /// The turn as the agent tells it.
+    pub talk: Conversation,
     /// Cancelled prompts that the agent has not ended yet: what comes until then is theirs, and not shown.
     pub n_cancelled: usize,
     /// Prompts of other clients of the hub, by their turns: the first one runs.
@@ -22,7 +23,7 @@ pub struct TurnProgress {
     /// The turn that runs goes on after an error.
     pub resumes: bool,
     /// How full the context is, and what the session cost.
-    pub context: Option<Value>,
+    pub context: Option<ContextUsage>,
     /// The conversation was cut by another client: it is read anew when no turn runs.
     pub is_stale: bool,
     /// The messages of users, while they are read for a cut.
@@ -35,27 +36,4 @@ pub struct GrowingPart {
     pub is_thought: bool,
     /// As ACP names it.
     pub message: String,
-}
-
-/// What is known of a call.
-#[derive(Clone, Debug, Default)]
-pub struct CallFacts {
-    pub title: String,
-    pub input: Option<String>,
-    pub kind: Option<String>,
-}
-
-impl CallFacts {
-    /// What an update says anew.
-    pub fn take(&mut self, update: &Value) {
-        if let Some(it) = update.get("title").and_then(Value::as_str) {
-            it.clone_into(&mut self.title);
-        }
-        if let Some(it) = update.get("kind").and_then(Value::as_str) {
-            self.kind = Some(it.to_owned());
-        }
-        if let Some(it) = update.get("rawInput") {
-            self.input = Some(it.to_string());
-        }
-    }
 }

@@ -13,6 +13,7 @@ use super::{
     hub_requests::HubRequest,
     messages, time, with_members,
 };
+use crate::client::Conversation;
 
 impl HostedSession {
     pub fn next_turn_id(&mut self, now_ms: u64) -> String {
@@ -25,7 +26,7 @@ impl HostedSession {
         self.turn.started_ms = now_ms;
         self.turn.resumes = false;
         self.turn.part = None;
-        self.turn.calls.clear();
+        self.turn.talk = Conversation::default();
         let started_at = time(now_ms);
         let queued_message_id = queued;
         let action = ChatTurnStartedAction { turn_id: id, started_at, message, queued_message_id, meta: None };

@@ -7,53 +7,50 @@ use ahp::ahp_types::{
 use serde_json::{Value, json};
 
 use super::{
-    config::{self, ConfigOption, HostedCommand},
+    config::{self, ConfigOption},
     hosted_session::{HostedSession, Tree, TreeAction},
     messages,
     turn_progress::GrowingPart,
 };
+use crate::wire::acp::client::{
+    ClientEvent, MaybeUndefined, MessageChunk, PlanList, SessionEvent, SessionInfoUpdate, StepStatus, Voice,
+};
 
 impl HostedSession {
-    /// The actions of one `session/update`.
-    pub fn take_update(&mut self, params: &Value, now_ms: u64) -> Vec<TreeAction> {
-        let Some(update) = params.get("update") else { return Vec::new() };
-        let is_history = params.pointer("/_meta/castor/history") == Some(&json!(true));
-        if is_history && !self.is_opening() {
-            self.collect_user_words(update);
+    /// The actions of one event.
+    pub fn take_event(&mut self, told: &SessionEvent, now_ms: u64) -> Vec<TreeAction> {
+        let meta = &told.meta.castor;
+        if meta.history && !self.is_opening() {
+            self.collect_user_words(&told.event);
             return Vec::new();
         }
-        match update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default() {
-            "user_message_chunk" => self.take_user_words(update, params.pointer("/_meta/castor"), now_ms),
-            "agent_message_chunk" => self.take_words(update, false),
-            "agent_thought_chunk" => self.take_words(update, true),
-            "tool_call" | "tool_call_update" => self.take_call(update),
-            "plan" => self.take_plan(update),
-            "usage_update" => {
-                let mut context = update.clone();
-                context.as_object_mut().map(|it| it.remove("sessionUpdate"));
-                self.turn.context = Some(context);
-                Vec::new()
+        match &told.event {
+            ClientEvent::Chunk(Voice::User, it) => return self.take_user_words(it, meta.blocks, now_ms),
+            ClientEvent::Chunk(Voice::Answer, it) => return self.take_words(it, false),
+            ClientEvent::Chunk(Voice::Thought, it) => return self.take_words(it, true),
+            ClientEvent::Call(it) => return self.take_call(it),
+            ClientEvent::Plan(it) => return self.take_plan(it),
+            ClientEvent::Usage(it) => self.turn.context = Some(it.clone()),
+            ClientEvent::Info(it) => return self.take_title(it),
+            ClientEvent::Mode(mode) => {
+                let options = self.offer.options.iter_mut().filter(|it| it.id == "mode");
+                options.for_each(|it| it.current_value = json!(mode));
+                return vec![self.config_act()];
             }
-            "session_info_update" => self.take_title(update),
-            "current_mode_update" => {
-                let mode = update.get("currentModeId").cloned().unwrap_or_default();
-                self.offer
-                    .options
-                    .iter_mut()
-                    .filter(|it| it.id == "mode")
-                    .for_each(|it| it.current_value = mode.clone());
-                vec![self.config_act()]
-            }
-            "config_option_update" => match config::read_options(update) {
-                Some(options) => self.take_options(options),
-                None => Vec::new(),
-            },
-            "available_commands_update" => {
-                self.offer.commands = read_commands(update);
-                Vec::new()
-            }
-            _ => Vec::new(),
+            ClientEvent::Options(it) => return self.take_options(it.iter().map(ConfigOption::from).collect()),
+            ClientEvent::Commands(it) => self.offer.commands.clone_from(it),
+            // The host speaks version 1 to its hub, and AHP has no place for the rest.
+            ClientEvent::Message(..)
+            | ClientEvent::CallPart(_)
+            | ClientEvent::Terminal(_)
+            | ClientEvent::TerminalOutput(_)
+            | ClientEvent::Notice(_)
+            | ClientEvent::Aside(_)
+            | ClientEvent::Subagent(_)
+            | ClientEvent::State(_)
+            | ClientEvent::Unknown(_) => (),
         }
+        Vec::new()
     }
 
     pub fn take_options(&mut self, options: Vec<ConfigOption>) -> Vec<TreeAction> {
@@ -74,10 +71,10 @@ impl HostedSession {
     }
 
     /// Text of the running turn: a part of the answer grows, or another one begins.
-    fn take_words(&mut self, update: &Value, is_thought: bool) -> Vec<TreeAction> {
+    fn take_words(&mut self, chunk: &MessageChunk, is_thought: bool) -> Vec<TreeAction> {
         let Some(turn) = self.listening_turn() else { return Vec::new() };
-        let text = update.get("content").map(messages::text_of).unwrap_or_default();
-        let message = update.get("messageId").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (message, text) = words_of(chunk);
+        let message = message.to_owned();
         let grows = self.turn.part.as_ref().filter(|it| it.is_thought == is_thought && it.message == message);
         if let Some(part) = grows {
             let (turn_id, part_id, content, meta) = (turn, part.id.clone(), text, None);
@@ -100,13 +97,12 @@ impl HostedSession {
         self.active_turn().filter(|_| self.turn.n_cancelled == 0).map(str::to_owned)
     }
 
-    fn take_user_words(&mut self, update: &Value, castor: Option<&Value>, now_ms: u64) -> Vec<TreeAction> {
-        let text = update.get("content").map(messages::text_of).unwrap_or_default();
-        let message = update.get("messageId").and_then(Value::as_str).unwrap_or_default();
+    fn take_user_words(&mut self, chunk: &MessageChunk, n_blocks: Option<u64>, now_ms: u64) -> Vec<TreeAction> {
+        let (message, text) = words_of(chunk);
         if self.is_opening() {
             return self.replay_user_words(message, text, now_ms);
         }
-        let Some(n_blocks) = castor.and_then(|it| it.get("blocks")).and_then(Value::as_u64) else { return Vec::new() };
+        let Some(n_blocks) = n_blocks else { return Vec::new() };
         self.turn.blocks.push(text);
         if (self.turn.blocks.len() as u64) < n_blocks {
             return Vec::new();
@@ -116,13 +112,11 @@ impl HostedSession {
     }
 
     /// A history that is read once more is known, but for the ids of the messages.
-    fn collect_user_words(&mut self, update: &Value) {
-        let Some(all) = self.turn.user_messages.as_mut().filter(|_| update["sessionUpdate"] == "user_message_chunk")
-        else {
+    fn collect_user_words(&mut self, event: &ClientEvent) {
+        let (ClientEvent::Chunk(Voice::User, chunk), Some(all)) = (event, self.turn.user_messages.as_mut()) else {
             return;
         };
-        let text = update.get("content").map(messages::text_of).unwrap_or_default();
-        let message = update.get("messageId").and_then(Value::as_str).unwrap_or_default();
+        let (message, text) = words_of(chunk);
         match all.last_mut().filter(|it| it.0 == message) {
             Some(last) => last.1.push_str(&text),
             None => all.push((message.to_owned(), text)),
@@ -166,10 +160,9 @@ impl HostedSession {
     }
 
     /// What the agent does now, of its own list.
-    fn take_plan(&self, update: &Value) -> Vec<TreeAction> {
-        let entries = update.get("entries").and_then(Value::as_array);
-        let current = entries.into_iter().flatten().find(|it| it["status"] == "in_progress");
-        let activity = current.and_then(|it| it.get("content")).and_then(Value::as_str);
+    fn take_plan(&self, plan: &PlanList) -> Vec<TreeAction> {
+        let current = plan.entries.iter().find(|it| it.status == Some(StepStatus::InProgress));
+        let activity = current.map(|it| it.content.as_str());
         if self.listening_turn().is_none() || self.trees.session.activity.as_deref() == activity {
             return Vec::new();
         }
@@ -177,9 +170,12 @@ impl HostedSession {
         vec![TreeAction::session(super::with_members(action, [("activity", activity.map(Value::from))]))]
     }
 
-    fn take_title(&mut self, update: &Value) -> Vec<TreeAction> {
-        let Some(title) = update.get("title") else { return Vec::new() };
-        let title = title.as_str().unwrap_or_default();
+    fn take_title(&mut self, told: &SessionInfoUpdate) -> Vec<TreeAction> {
+        let title = match &told.title {
+            MaybeUndefined::Undefined => return Vec::new(),
+            MaybeUndefined::Null => "",
+            MaybeUndefined::Value(it) => it,
+        };
         let mut res = Vec::new();
         if title != self.trees.session.title {
             res.push(TreeAction::session(json!({ "type": "session/titleChanged", "title": title })));
@@ -216,13 +212,7 @@ fn call_id(it: &ToolCallState) -> &str {
     }
 }
 
-fn read_commands(update: &Value) -> Vec<HostedCommand> {
-    let all = update.get("availableCommands").and_then(Value::as_array);
-    let text = |it: &Value, place: &str| it.pointer(place).and_then(Value::as_str).map(str::to_owned);
-    let command = |it: &Value| HostedCommand {
-        name: text(it, "/name").unwrap_or_default(),
-        description: text(it, "/description").unwrap_or_default(),
-        hint: text(it, "/input/hint"),
-    };
-    all.into_iter().flatten().map(command).collect()
+/// The message's id, and what it says.
+fn words_of(chunk: &MessageChunk) -> (&str, String) {
+    (chunk.message.as_deref().unwrap_or_default(), chunk.content.as_ref().map(messages::text_of).unwrap_or_default())
 }
