@@ -248,12 +248,9 @@ fn edits(sandbox: &mut Sandbox, answer: &str, between: impl Fn(&Sandbox)) -> usi
 #[test]
 fn only_a_yes_to_one_diff_is_a_look() {
     let both = &["a.txt (2 line(s))", "b.txt (1 line(s))"][..];
-    for (answer, n_asked, left) in [
-        ("allow_once", 3, &[][..]),
-        ("allow_session", 1, both),
-        ("allow_always_save", 2, both),
-        ("allow_auto", 1, both),
-    ] {
+    for (answer, n_asked, left) in
+        [("allow_once", 3, &[][..]), ("allow_session", 1, both), ("allow_always_save", 2, both)]
+    {
         let mut sandbox = Sandbox::new();
         assert_eq!(edits(&mut sandbox, answer, |_| ()), n_asked, "{answer}");
         assert_eq!(unseen(&mut sandbox), left, "{answer}");
