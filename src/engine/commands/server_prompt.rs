@@ -65,7 +65,7 @@ pub fn server_prompts(servers: &[Server]) -> Vec<(String, &Server, &ServerPrompt
     res
 }
 
-/// Whether `command` is one of a server, or may be one of a server that is still starting.
+/// Tells whether `command` is one of a server, or may be one of a server that is still starting.
 pub fn is_server_prompt(servers: &[Server], command: &str) -> bool {
     let Some((server, _)) = command.split_once(':') else { return false };
     let may_have = |it: &Server| {

@@ -14,7 +14,7 @@ use crate::base::{
 };
 
 const TOO_LARGE: &str = "the request would have been too large";
-/// What stands around one part in any provider's JSON, in bytes.
+/// The bytes around one part in any provider's JSON.
 const AROUND_PART: u64 = 128;
 
 /// Media and long outputs of earlier prompts go, the oldest first; then media of this prompt's own steps. More room is
@@ -55,7 +55,7 @@ fn oldest(turns: &[Arc<Turn>], excess: u64, may_go: impl Fn(&PlacedMedia<'_>) ->
     chosen.map(|it| in_words(turns, &it, TOO_LARGE)).collect()
 }
 
-/// How many bytes of a request are media.
+/// The bytes of a request that are media.
 pub fn of_media(turns: &[Arc<Turn>]) -> u64 {
     find_media(turns).map(|it| it.bytes).sum()
 }
@@ -64,7 +64,7 @@ pub fn of_turns(turns: &[Arc<Turn>]) -> u64 {
     turns.iter().map(|it| of_turn(it)).sum()
 }
 
-/// Of all but the history.
+/// The bytes of all but the history.
 fn of_frame(request: &ModelRequest) -> u64 {
     let tools = request.tools.iter().map(|it| it.description.len() + it.parameters.text().get().len());
     escaped(request.system.len()) + tools.map(|it| escaped(it) + AROUND_PART).sum::<u64>()

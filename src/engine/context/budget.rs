@@ -9,7 +9,7 @@ use crate::base::{
     model::ModelRequest,
 };
 
-/// What stands for turns that did not fit.
+/// The text in place of turns that did not fit.
 const LEFT_OUT: &str = "[Earlier parts of this conversation were left out: they did not fit any more.]";
 
 /// Outputs of tools are masked, the oldest first; then the oldest turns go, then the steps of the prompt at hand; a
@@ -36,7 +36,7 @@ pub fn check(draft: &ModelRequest, materials: RequestMaterials<'_>) -> Option<Re
     (size > window).then_some(RequestNeed::TooLarge { size, window })
 }
 
-/// How many of the first turns go: the rest begins with a prompt, and fits where that is possible.
+/// The number of first turns that go: the rest begins with a prompt, and fits where that is possible.
 fn at_prompt(turns: &[Arc<Turn>], frame: u64, room: u64) -> Option<usize> {
     let last = split(turns, frame, room, |_, role| role == Role::User);
     // What stands for earlier turns and its answer are two: to replace them by themselves would save nothing.

@@ -16,7 +16,7 @@ const OLD: u64 = 70;
 const WORTH: u64 = 30;
 /// The conversation grows by this part of the window before it is tried again, however it went.
 const GROWTH: u64 = 10;
-/// What stands around the prompt at hand where the turns that it began give way.
+/// The tags around the prompt at hand where the turns that it began are compressed.
 const REQUEST: [&str; 2] = ["<user_request>", "</user_request>"];
 /// Longest part of a prompt that is kept so, in bytes.
 const MAX_REQUEST: usize = 16 * 1024;
@@ -36,9 +36,9 @@ pub fn count_tokens(turns: &[Arc<Turn>]) -> u64 {
     turns.iter().map(|it| tokens::of_turn(it)).sum()
 }
 
-/// How many of the first turns are old; `None`: there is nothing to compress. What stays begins with a prompt. Where none
-/// is late enough: everything, if the model had the last word; else up to the last prompt, if there is much before it.
-/// Else the steps of the prompt at hand are old; but a call and its results stay together.
+/// The number of first turns that are old; `None`: there is nothing to compress. The rest begins with a prompt. Where
+/// none is late enough: everything, if the model had the last word; else up to the last prompt, if there is much before
+/// it. Else the steps of the prompt at hand are old; but a call and its results stay together.
 pub fn split(turns: &[Arc<Turn>]) -> Option<usize> {
     let all_said = turns.last().is_some_and(|it| it.role() == Role::Model && !has_calls(it));
     let prompt = |_: Role, role: Role| role == Role::User;
@@ -74,7 +74,7 @@ fn has_calls(turn: &Turn) -> bool {
     turn.parts().iter().any(|it| matches!(it, TurnPart::Call { .. }))
 }
 
-/// What stands for the first turns. Where the model's steps go on behind it, it says what they are for.
+/// The text in place of the first turns. Where the model's steps continue behind it, it says what they are for.
 pub fn replacement_text(turns: &[Arc<Turn>], n_turns: usize, summary: &str) -> String {
     let goes_on = turns.get(n_turns).is_some_and(|it| it.role() == Role::Model);
     let old = turns.get(..n_turns).unwrap_or(turns);
@@ -100,11 +100,11 @@ fn request_of(turn: &Turn) -> String {
     head(kept.unwrap_or(&text), MAX_REQUEST).to_owned()
 }
 
-/// How much less room `summary` takes than what it stands for, in tokens.
+/// The tokens that `summary` saves beside the turns that it replaces.
 pub fn tokens_saved(turns: &[Arc<Turn>], n_turns: usize, summary: &str) -> u64 {
     let old = turns.get(..n_turns).unwrap_or(turns);
     count_tokens(old).saturating_sub(tokens::of_text(summary) + SURROUNDINGS)
 }
 
-/// What comes with a summary, in tokens: the model's answer to it.
+/// The tokens that come with a summary: the model's answer to it.
 const SURROUNDINGS: u64 = 20;

@@ -15,11 +15,11 @@ use crate::base::{
 #[derive(Clone, Debug)]
 pub struct Instructions {
     place: String,
-    /// Of a sub-agent: its own instructions, in place of castor's.
+    /// A sub-agent's own instructions, in place of castor's.
     agent: Option<Arc<str>>,
-    /// Of the session's client.
+    /// The prompt of the session's client.
     client: Option<ClientPrompt>,
-    /// What MCP servers say of their use; empty: nothing.
+    /// The texts of MCP servers on their use; empty: nothing.
     servers: Arc<str>,
     text: OneEntryCache<ToolOffer, Arc<str>>,
 }
@@ -33,9 +33,9 @@ pub struct SessionEnvironment {
     pub platform: &'static str,
     /// The day on which the session was made: today's would empty prompt caches at midnight.
     pub made_on: String,
-    /// Whether the user can answer questions.
+    /// The user can answer questions.
     pub interactive: bool,
-    /// What lies in its folders; `None`: the model is not told.
+    /// The names in its folders; `None`: the model does not see them.
     pub tree: Option<String>,
 }
 
@@ -118,9 +118,9 @@ impl Instructions {
     }
 }
 
-/// What comes before the names in the folders: they go with them.
+/// The line before the names in the folders: they go with it.
 const TREE_LINE: &str = "\n- There, as the session began (not all, and nothing that is ignored):\n";
-/// What comes before the working directory.
+/// The words before the working directory.
 const CWD_LINE: &str = "\n- Working directory: ";
 
 fn folder_lines(cwd: &AbsPath, roots: &[AbsPath]) -> String {
@@ -128,7 +128,8 @@ fn folder_lines(cwd: &AbsPath, roots: &[AbsPath]) -> String {
     format!("{CWD_LINE}{cwd}{}", others.collect::<String>())
 }
 
-/// How the model works, and the tools that it is about: one of each group. What is about one tool stands in its spec.
+/// A rule for the model's work, and the tools that it is about: one of each group. A rule about one tool stands in its
+/// spec.
 struct InstructionRule {
     groups: &'static [&'static [PolicyClass]],
     text: &'static str,
@@ -145,7 +146,7 @@ You are castor, a coding agent in the user's editor. You work on the files of th
 
 # How you work";
 
-/// Of all servers, in bytes.
+/// The most bytes of all servers' texts.
 const MAX_SERVER_WORDS: usize = 16_000;
 
 const SERVERS: &str = "\

@@ -23,11 +23,11 @@ const LEAST: u64 = 30_000;
 const MARK: &str = "<tool_output_masked>";
 /// Bytes of beginning and end that stay.
 const EDGE: usize = 250;
-/// Of a command: lines of beginning and end, which have at most so many bytes.
+/// Lines of a command's beginning and end, which have at most so many bytes.
 const EDGE_LINES: usize = 10;
 const EDGE_OF_LINES: usize = 1_500;
 
-/// What is to be masked now; the outputs of the last turn of the history never are.
+/// The outputs that are to be masked now; those of the last turn of the history never are.
 pub fn mask_due(turns: &[Arc<Turn>], scratch: &AbsPath, tools: &[ToolSpec]) -> Vec<Mask> {
     let of_tools = turns.iter().filter(|it| it.role() == Role::Tool);
     // Each is counted once in its life, so that this costs next to nothing while there is little.

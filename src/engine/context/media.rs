@@ -13,7 +13,7 @@ use crate::base::{
 pub struct PlacedMedia<'a> {
     pub place: MediaPlace,
     pub mime: &'a str,
-    /// Of its data, as they are sent.
+    /// The bytes of its data, as they are sent.
     pub bytes: u64,
 }
 
@@ -35,7 +35,7 @@ pub fn find_media(turns: &[Arc<Turn>]) -> impl Iterator<Item = PlacedMedia<'_>> 
     })
 }
 
-/// What the model reads in their place. `why`: `the request would have been too large`.
+/// The words that the model reads in their place. `why`: `the request would have been too large`.
 pub fn in_words(turns: &[Arc<Turn>], media: &PlacedMedia<'_>, why: &str) -> MediaInWords {
     let n_prompts = turns.iter().take(media.place.turn + 1).filter(|it| it.role() == Role::User).count();
     let kind = media.mime.split('/').next().filter(|it| matches!(*it, "image" | "audio" | "video")).unwrap_or("file");

@@ -41,22 +41,22 @@ pub struct RequestMaterials<'a> {
     /// The last answer was none.
     pub retry_advice: Option<RetryAdvice>,
     pub models: &'a ModelTable,
-    /// How much the model reads at once, in tokens.
+    /// The model's window, in tokens.
     pub window: u64,
-    /// How much its server takes at once, in bytes.
+    /// The most bytes that its server takes at once.
     pub body_limit: u64,
-    /// Where whole outputs go.
+    /// The folder for whole outputs.
     pub scratch: &'a AbsPath,
     /// From how many tokens on the conversation is compressed; `None`: not now.
     pub compress_at: Option<u64>,
-    /// What is done with very large results; `None`: nothing.
+    /// The limits of very large results; `None`: they stay as they are.
     pub distill: Option<distillation::DistillationLimits>,
 }
 
 /// A further attempt that should not end like the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryAdvice {
-    /// What the model is told about that one.
+    /// The advice to the model about that one.
     pub nudge: Option<&'static str>,
 }
 
@@ -99,7 +99,7 @@ pub enum Processor {
 
 use Processor::{Check, Transform};
 
-/// In order; a row is added where its work belongs.
+/// The processors in order; a row is added where its work belongs.
 pub const PROCESSORS: &[(&str, Processor)] = &[
     ("instructions", Transform(instructions)),
     ("memory", Transform(memory)),
@@ -154,7 +154,7 @@ fn parameters(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     draft.params.thinking = routing::model_limits::thinking(&draft.model, tuning.thinking, materials.models);
 }
 
-/// What the model is told of its last attempt. How it is asked then, its name says.
+/// Adds advice on the model's last attempt. The name of the retry says how it is asked then.
 fn add_retry_advice(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     if let Some(nudge) = materials.retry_advice.and_then(|it| it.nudge) {
         draft.system = format!("{}\n\n{nudge}", draft.system).into();

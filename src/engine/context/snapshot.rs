@@ -9,11 +9,10 @@ use crate::base::{
     text::{head, tail},
 };
 
-/// What a snapshot begins and ends with.
+/// The beginning and end of a snapshot.
 const MARKS: [&str; 2] = ["<state_snapshot>", "</state_snapshot>"];
 const HISTORY: [&str; 2] = ["<history>", "</history>"];
-/// Where the whole is too much for the compressor, results of tools keep so many tokens: the newest whole, of others
-/// the edges.
+/// The tokens that results keep where the whole is too much for the compressor: the newest whole, of others the edges.
 const RESULTS: u64 = 50_000;
 /// Bytes of the edges, a fifth of them of the beginning.
 const EDGES: usize = 4_000;
@@ -52,8 +51,8 @@ pub const VERIFY: &str = "\
 Look at the <state_snapshot> that you wrote as a critic. Is any path, command, constraint, error, decision or open step \
 of the history missing or wrong? If so, write the better snapshot, whole. Else repeat it as it is.";
 
-/// What the compressor is shown: these turns as one text of at most `room` tokens, and what it is to do. `wish`: what the
-/// user wants kept above all.
+/// The prompt of the compressor: these turns as one text of at most `room` tokens, and its task. `wish`: what the user
+/// wants kept above all.
 pub fn build_prompt(turns: &[Arc<Turn>], room: u64, wish: &str) -> String {
     let has_snapshot =
         turns.iter().flat_map(|it| it.parts()).any(|it| text_of(it).is_some_and(|it| it.contains(MARKS[0])));

@@ -75,7 +75,7 @@ pub fn of_request(request: &ModelRequest) -> u64 {
     of_frame(request) + request.contents.iter().map(|it| of_turn(it)).sum::<u64>()
 }
 
-/// Of all but the history.
+/// The tokens of all but the history.
 pub fn of_frame(request: &ModelRequest) -> u64 {
     of_text(&request.system) + request.tools.iter().map(of_tool).sum::<u64>()
 }

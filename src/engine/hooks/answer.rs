@@ -25,11 +25,11 @@ pub(super) struct HookAnswer {
     pub message: Option<String>,
     pub silent: bool,
     pub specific: Map<String, Value>,
-    /// Why it does not count as an answer.
+    /// The reason why it does not count as an answer.
     pub failed: Option<String>,
     /// It was waited for in vain.
     pub timed_out: bool,
-    /// What became of configuration while it ran.
+    /// The finding on configuration that changed while it ran.
     pub config_finding: Option<String>,
     /// It exited with 0: what it changed goes on to the next one.
     pub exited_ok: bool,
@@ -44,12 +44,12 @@ pub(super) enum HookDecision {
 }
 
 impl HookAnswer {
-    /// Whether it decides or changes anything.
+    /// Tells whether it decides or changes anything.
     pub fn says_something(&self) -> bool {
         self.decision != HookDecision::Allow || self.stops || !self.specific.is_empty()
     }
 
-    /// Whether it is missing where a call could run.
+    /// Tells whether it is missing where a call could run.
     pub fn fails_closed(&self, event: HookEvent) -> bool {
         self.failed.is_some() && event.row().powers.ask
     }
@@ -98,8 +98,8 @@ fn without_bom(text: &str) -> &str {
     text.trim().trim_start_matches('\u{feff}').trim_start()
 }
 
-/// Whether words that are no answer as a whole hold one, or may: JSON that is broken, that stands in a list or among lines
-/// of a log, or text in an encoding of 16 bits.
+/// Tells whether words that are no answer as a whole hold one, or may: JSON that is broken, that stands in a list or
+/// among lines of a log, or text in an encoding of 16 bits.
 fn holds_answer(text: &str) -> bool {
     let holds = |it: &str| serde_json::from_str(it.trim()).is_ok_and(|it| is_answer(&it));
     let rests = || text.match_indices("\n{").filter_map(|it| text.get(it.0 + 1..));

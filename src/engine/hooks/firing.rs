@@ -94,7 +94,7 @@ impl Firing {
         self.event
     }
 
-    /// What runs now.
+    /// The hooks that run now.
     pub fn running(&self) -> impl Iterator<Item = EffectId> {
         self.running.iter().map(|(effect, _)| *effect)
     }
@@ -126,7 +126,7 @@ impl Firing {
         }
     }
 
-    /// In the order of the plan: which of them ended first is chance.
+    /// The outcome, in the order of the plan: which of them ended first is chance.
     fn outcome(&mut self) -> HookOutcome {
         let mut res = HookOutcome::default();
         for key in std::mem::take(&mut self.timed_out) {
@@ -143,7 +143,7 @@ impl Firing {
     }
 }
 
-/// What one hook changed is what the next one is told.
+/// Passes the change of one hook to the next one.
 fn chain(event: HookEvent, input: &mut Map<String, Value>, said: &HookAnswer) {
     let name = match event.row().passes_on {
         Some("additionalContext") => {

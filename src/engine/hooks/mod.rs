@@ -53,7 +53,7 @@ pub struct FiringPlan {
 }
 
 impl Hooks {
-    /// In the order in which they run.
+    /// Hooks in the order in which they run.
     pub fn new(hooks: Vec<Hook>, disabled: BTreeSet<String>) -> Self {
         let row = |it: Hook| HookRow { matcher: HookMatcher::new(it.event, it.matcher.as_deref()), hook: Arc::new(it) };
         Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled) }
@@ -91,7 +91,7 @@ impl Hooks {
         self.rows.iter().map(|it| &*it.hook)
     }
 
-    /// Whether it runs, and if not, which setting turns it off.
+    /// Checks that it runs; the error is the setting that turns it off.
     pub fn check_enabled(&self, key: &str, switches: &Switches) -> Result<(), &'static str> {
         match switches.get(key) {
             Some(HookSwitch::On) => Ok(()),
@@ -102,12 +102,12 @@ impl Hooks {
         }
     }
 
-    /// What fires now. `subject`: the tool's name, or what triggered the event.
+    /// The hooks that fire now. `subject`: the tool's name, or the trigger of the event.
     pub fn plan(&self, event: HookEvent, subject: &str, switches: &Switches) -> FiringPlan {
         self.plan_of(event, switches, |it| it.fits(subject))
     }
 
-    /// What fires for each file of a patch: hooks that name a tool for single files, and not the patch itself.
+    /// The hooks that fire for each file of a patch: those that name a tool for single files, and not the patch itself.
     pub fn plan_for_file(&self, event: HookEvent, switches: &Switches) -> FiringPlan {
         let names_file_tool = |it: &HookMatcher| PATCH_TOOLS.iter().any(|tool| it.fits(tool)) || it.fits("edit");
         self.plan_of(event, switches, |it| !it.fits(APPLY_PATCH) && names_file_tool(it))
@@ -136,7 +136,7 @@ impl Hooks {
         res
     }
 
-    /// Whether anything would fire.
+    /// Tells whether anything would fire.
     pub fn has(&self, event: HookEvent, subject: &str, switches: &Switches) -> bool {
         let plan = self.plan(event, subject, switches);
         !plan.hooks.is_empty() || !plan.observers.is_empty() || !plan.timed_out.is_empty()

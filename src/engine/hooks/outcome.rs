@@ -21,7 +21,7 @@ pub struct HookOutcome {
     pub context: Option<String>,
     /// The rest of `hookSpecificOutput`, merged.
     pub change: Map<String, Value>,
-    /// What the state of the session takes.
+    /// The change of the session's state.
     pub state: StateDelta,
     /// For the user.
     pub notices: Vec<HookNotice>,
@@ -104,7 +104,7 @@ impl HookOutcome {
         }
     }
 
-    /// What was added for the model, in its mark and harmless in it.
+    /// The context that hooks added for the model, in its mark and harmless in it.
     pub fn marked_context(&self) -> Option<String> {
         let text = self.context.as_deref()?.trim();
         let text = text::head(text, MAX_CONTEXT).replace('<', "&lt;").replace('>', "&gt;");
@@ -132,7 +132,7 @@ impl HookOutcome {
         Some(TailCall { name: it.get("name")?.as_str()?.to_owned(), args })
     }
 
-    /// Whether there is anything to tell of it later.
+    /// Tells whether there is anything to tell of it later.
     pub fn is_reportable(&self) -> bool {
         self.verdict.is_some() || self.context.is_some() || !self.change.is_empty() || !self.failed.is_empty()
     }

@@ -55,7 +55,7 @@ pub fn find(spelling: &CommandSpelling, found: Option<&Rule>, holds_files: bool)
     })
 }
 
-/// Whether a rule that allows has in it all that the row is about: taken for a command, it is one of the row.
+/// Tells whether a rule that allows has in it all that the row is about: taken for a command, it is one of the row.
 fn is_named_by(row: &Rule, rule: &Rule) -> bool {
     if rule.decision != Decision::Allow || rule.tier < Tier::User {
         return false;

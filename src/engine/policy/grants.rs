@@ -86,7 +86,7 @@ pub fn network_for(call: &ToolCall) -> Option<Grant> {
     Some(Grant::NetworkFor { prefixes: vec![line_of(call)?.to_owned()] })
 }
 
-/// Whether it may hold for ever. Asked also of what was written down: users edit files.
+/// Tells whether it may hold for ever. Asked also of what was written down: users edit files.
 pub fn may_persist(grant: &Grant) -> bool {
     match grant {
         Grant::NetworkFor { prefixes } => !prefixes.is_empty() && prefixes.iter().all(|it| !it.trim().is_empty()),
@@ -99,7 +99,7 @@ pub fn may_persist(grant: &Grant) -> bool {
     }
 }
 
-/// Whether it was given by an earlier version, and means nothing any more: the network is for one line only.
+/// Tells whether it was given by an earlier version, and means nothing any more: the network is for one line only.
 pub fn is_void(grant: &Grant) -> bool {
     matches!(grant, Grant::Network)
 }

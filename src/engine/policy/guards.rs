@@ -43,12 +43,12 @@ impl Guard {
         Self { reason: SECRET_RULE, name }
     }
 
-    /// Whether it is about a file of secrets.
+    /// Tells whether it is about a file of secrets.
     pub fn is_secret(&self) -> bool {
         self.reason == SECRET_RULE
     }
 
-    /// Whether a rule of the user's, or an administrator's, allows just this: it has the entry in it.
+    /// Tells whether a rule of the user's, or an administrator's, allows just this: it has the entry in it.
     pub fn is_named_by(&self, rule: &Rule) -> bool {
         let signs = self.name.split(['*', ' ']).map(|it| it.trim_matches('/')).filter(|it| !it.is_empty());
         let all = |has: &dyn Fn(&str) -> bool| signs.clone().all(has);
@@ -245,7 +245,7 @@ fn is_public_key(text: &str) -> bool {
         && !base_name(folder).is_empty()
 }
 
-/// Whether output stays below the folder that it starts in, and out of what is guarded, by what the line says.
+/// Tells whether output stays below the folder that it starts in, and out of what is guarded, by what the line says.
 pub fn is_plain_below(target: &ShellWord) -> bool {
     let guarded = [&SECRETS, &CONFIG].into_iter().any(|it| it.find_names(names(&target.text), false).is_some());
     let below = |it: &str| !it.is_empty() && !it.starts_with('/') && !it.split('/').any(|it| it == "..");

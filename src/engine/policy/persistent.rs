@@ -13,7 +13,7 @@ use crate::base::{log::Decision, path::AbsPath};
 pub const PATTERN_FIRST: &[&str] = &["awk", "egrep", "fgrep", "grep", "jq", "rg", "sed"];
 
 impl Rule {
-    /// Whether it asks about all that a yes to `prefix` is for. A wider yes was one to something else.
+    /// Tells whether it asks about all that a yes to `prefix` is for. A wider yes was one to something else.
     pub fn asks_about_prefix(&self, prefix: &str) -> bool {
         let leads = |it: &Vec<String>| {
             let mut words = prefix.split(' ');
@@ -26,7 +26,7 @@ impl Rule {
         }
     }
 
-    /// Whether what a yes for ever says is under this rule, which asks: else it is for something else.
+    /// Tells whether what a yes for ever says is under this rule, which asks: else it is for something else.
     fn asks_of_saved(&self, saved: &Self, spelling: &CommandSpelling) -> bool {
         match &saved.matcher {
             ArgsMatcher::Prefixes(list) => {
@@ -37,7 +37,7 @@ impl Rule {
         }
     }
 
-    /// Whether a yes for ever gives way to it: to what people deny, and to a question that the yes was none to.
+    /// Tells whether a yes for ever gives way to it: to what people deny, and to a question that the yes was none to.
     pub fn outranks_saved(&self, saved: &Self, spelling: Option<&CommandSpelling>) -> bool {
         match self.decision {
             _ if self.tier == Tier::Default => false,
@@ -47,20 +47,21 @@ impl Rule {
         }
     }
 
-    /// Whether a yes for longer would spare the next question that it asks: only then may one be given.
+    /// Tells whether a yes for longer would spare the next question that it asks: only then may one be given.
     pub fn allows_grant(&self, command: &ShellCommand) -> bool {
         let asks = |it: Vec<String>| it.iter().all(|it| self.asks_about_prefix(it));
         !self.is_specific() || prefixes::grantable_prefixes(std::iter::once(command)).is_some_and(asks)
     }
 }
 
-/// Whether a command may work in other folders than the session's, which a yes of one folder is not for: a word of it
-/// leads there, or is only known when it runs.
+/// Tells whether a command may work in other folders than the session's, which a yes of one folder is not for: a word
+/// of it leads there, or is only known when it runs.
 pub fn works_elsewhere(command: &ShellCommand, roots: &[AbsPath]) -> bool {
     command.args().iter().any(|it| leads_out(it, roots))
 }
 
-/// Whether a word of it plainly names a place outside of the session's folders: what only looks is not asked about in them.
+/// Tells whether a word of it plainly names a place outside of the session's folders: what only looks is not asked
+/// about in them.
 pub fn names_outside(command: &ShellCommand, roots: &[AbsPath]) -> bool {
     let searches = command.program().is_some_and(|it| PATTERN_FIRST.contains(&it));
     let is_operand = |it: &&ShellWord| !it.text.starts_with('-');

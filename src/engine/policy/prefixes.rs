@@ -66,19 +66,19 @@ pub fn grantable_prefixes<'a>(commands: impl Iterator<Item = &'a ShellCommand>) 
     unique(prefixes.collect::<Option<Vec<String>>>()?)
 }
 
-/// Whether a yes for longer to `prefixes` covers the command.
+/// Tells whether a yes for longer to `prefixes` covers the command.
 pub fn covers_command<'p>(command: &ShellCommand, prefixes: impl IntoIterator<Item = &'p String>) -> bool {
     let covers = |prefix: &String| !prefix.is_empty() && starts_with_words(command, prefix.split(' '));
     command.role == CommandRole::Own && prefixes.into_iter().any(covers)
 }
 
-/// Whether it begins with these words.
+/// Tells whether it begins with these words.
 pub fn starts_with_words<T: AsRef<str>>(command: &ShellCommand, words: impl IntoIterator<Item = T>) -> bool {
     let mut said = command.words.iter();
     words.into_iter().all(|it| said.next().and_then(ShellWord::literal) == Some(it.as_ref()))
 }
 
-/// Whether a prefix is of an interpreter with the file that it runs.
+/// Tells whether a prefix is of an interpreter with the file that it runs.
 pub fn runs_a_file(prefix: &str) -> bool {
     prefix.split(' ').next().is_some_and(|it| INTERPRETERS.contains(&base_name(it)))
 }
@@ -93,7 +93,7 @@ fn unique(prefixes: Vec<String>) -> Option<Vec<String>> {
     (!res.is_empty()).then_some(res)
 }
 
-/// Whether a word may be all that a yes needs to say of what is run.
+/// Tells whether a word may be all that a yes needs to say of what is run.
 fn is_program(word: &str) -> bool {
     let runs_more = || [INTERPRETERS, NEVER].iter().any(|it| it.contains(&base_name(word)));
     !word.is_empty() && !word.starts_with(['-', '+']) && !word.contains(char::is_whitespace) && !runs_more()

@@ -18,7 +18,7 @@ pub struct Query<'a> {
     pub args: &'a Value,
     pub targets: &'a Targets,
     pub mode: Mode,
-    /// Whether the user can be asked.
+    /// The user can be asked.
     pub interactive: bool,
     /// What the user allowed for this session.
     pub grants: &'a [Grant],
@@ -63,7 +63,7 @@ impl<'a> Query<'a> {
         parts.chain(self.targets.parts.is_empty().then_some(*self))
     }
 
-    /// Whether all that the call touches are Markdown files in the folder of plans, where they really are.
+    /// Tells whether all that the call touches are Markdown files in the folder of plans, where they really are.
     pub fn is_plan_file(&self) -> bool {
         let paths = &self.targets.paths;
         let Some(plans) = self.plans.filter(|_| self.origin.server.is_none() && !paths.is_empty()) else {
@@ -76,8 +76,8 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// Whether it is an edit, and all that it writes lies in the session's own folder for temporary files. Not where only
-    /// plans are written.
+    /// Tells whether it is an edit, and all that it writes lies in the session's own folder for temporary files. Not
+    /// where only plans are written.
     pub fn writes_temporary_only(&self) -> bool {
         let mut written = self.targets.paths.iter().filter(|it| it.access == Access::Write).peekable();
         let is_edit = self.kind == ToolKind::Edit && self.origin.server.is_none() && self.mode != Mode::Plan;
@@ -155,7 +155,7 @@ impl SandboxFacts {
     pub const WHOLE: Self =
         Self { available: true, mounts: true, trusted: true, plain_repository: true, undoable: true, exposed: false };
 
-    /// Whether commands of yolo have the network unasked: secrets or the network, never both.
+    /// Tells whether commands of yolo have the network unasked: secrets or the network, never both.
     pub fn gives_network(&self) -> bool {
         self.available && self.mounts && !self.exposed
     }

@@ -99,7 +99,7 @@ pub struct CheckerRule {
 }
 
 impl CheckerRule {
-    /// Whether it is to be heard on this call. What cannot be read may be meant.
+    /// Tells whether it is to be heard on this call. What cannot be read may be meant.
     pub fn applies_to(&self, query: &Query) -> bool {
         if !self.rule.applies(query) {
             return false;

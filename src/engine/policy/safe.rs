@@ -50,22 +50,22 @@ pub fn read() -> Vec<SafeRow> {
 /// Programs that start what the folder's own files name: a repository's configuration, a toolchain's file.
 const LED_BY_THE_FOLDER: &[&str] = &["cargo", "git", "go", "pnpm", "rustc"];
 
-/// Whether a command starts what nobody trusts in a folder that nobody trusts.
+/// Tells whether a command starts what nobody trusts in a folder that nobody trusts.
 pub fn runs_folder_config(command: &ShellCommand) -> bool {
     command.program().is_some_and(|it| LED_BY_THE_FOLDER.contains(&it))
 }
 
-/// Whether a line does nothing but look, as far as its words say.
+/// Tells whether a line does nothing but look, as far as its words say.
 pub fn is_read_only_line(line: &str) -> bool {
     matches!(parse(line), ShellLine::Plain(it) if is_read_only_script(&it))
 }
 
-/// Whether all that a plain line does is look.
+/// Tells whether all that a plain line does is look.
 pub fn is_read_only_script(script: &Script) -> bool {
     !script.writes_files() && script.commands.iter().all(is_read_only)
 }
 
-/// Whether a command of a plain line only looks.
+/// Tells whether a command of a plain line only looks.
 pub fn is_read_only(command: &ShellCommand) -> bool {
     if command.role == CommandRole::Transparent {
         return true;

@@ -16,7 +16,7 @@ pub struct ToolLists {
     pub allowed: Vec<String>,
     /// The only built-in tools that the model may use.
     pub core: Option<Vec<String>>,
-    /// Whether the user, not only the workspace, gave `core`: a repository may take tools away, not allow them.
+    /// The user, not only the workspace, gave `core`: a repository may take tools away, not allow them.
     pub core_allows: bool,
     pub confirm: Vec<String>,
     pub mcp_excluded: Vec<String>,

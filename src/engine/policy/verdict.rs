@@ -166,7 +166,7 @@ impl PartialVerdict {
         }
     }
 
-    /// Whether only the mode's own way asks.
+    /// Tells whether only the mode's own way asks.
     pub fn is_ordinary_question(&self) -> bool {
         self.decision == Decision::Ask && self.why.is_none()
     }

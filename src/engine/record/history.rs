@@ -226,12 +226,12 @@ impl History {
         calls.filter(|it| self.pending_calls.contains(&it.id)).cloned().collect()
     }
 
-    /// Whether the last word is not the model's.
+    /// Tells whether the last word is not the model's.
     pub fn ends_open(&self) -> bool {
         self.turns.last().is_some_and(|it| it.role() != Role::Model)
     }
 
-    /// Whether it has no result yet.
+    /// Tells whether it has no result yet.
     pub fn is_open(&self, id: &CallId) -> bool {
         self.open_calls.iter().any(|(open, _)| open == id)
     }

@@ -36,7 +36,7 @@ impl RewindPoint {
         &self.to
     }
 
-    /// Whether nothing at all was said before.
+    /// Tells whether nothing at all was said before.
     pub fn is_empty(&self) -> bool {
         self.conversation.history.turns.is_empty()
     }

@@ -21,7 +21,7 @@ use crate::base::{
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
-/// What models that have no alias extend.
+/// The alias that models without one extend.
 const CHAT_BASE: &str = "chat-base";
 /// The scope of requests that name none: the conversation itself.
 const CORE: &str = "core";
@@ -41,15 +41,15 @@ pub struct Override {
 pub struct Aliases {
     aliases: Arc<BTreeMap<String, Alias>>,
     models: Arc<ModelTable>,
-    /// By model: parameters that it refused lately.
+    /// Parameters, by model, that it refused lately.
     learned_refusals: Arc<BTreeMap<String, ParameterSet>>,
-    /// What castor's own names lead to is served on this day.
+    /// The day on which the models behind castor's own names are served.
     day: Date,
     /// Names that leave the choice to the router.
     autos: BTreeMap<String, AutoModels>,
     overrides: Vec<Override>,
-    /// Of the user. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is what they
-    /// say.
+    /// The user's own names. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is
+    /// what they say.
     own_names: BTreeSet<String>,
 }
 
@@ -106,7 +106,7 @@ impl Aliases {
         self.learned_refusals.get(model).copied().unwrap_or_default()
     }
 
-    /// What is known of models.
+    /// The table of known models.
     pub fn models(&self) -> &ModelTable {
         &self.models
     }
@@ -223,7 +223,7 @@ impl Aliases {
         merged
     }
 
-    /// What the request does not say yet.
+    /// Fills in parameters that the request does not have yet.
     pub fn fill_params(&self, request: &mut ModelRequest, wanted: WantedModel<'_>) {
         // A hook or a fallback may have named another model since.
         let own = self.model_of(wanted.name) == *request.model;
@@ -247,7 +247,7 @@ impl Override {
         usize::from(self.model.is_some()) + usize::from(self.scope.is_some()) + usize::from(self.is_retry.is_some())
     }
 
-    /// How far up the chain of aliases it speaks; `None`: of another model.
+    /// The place in the chain of aliases that it is about; `None`: it is about another model.
     fn level(&self, chain: &[&str], model: Option<&str>, name: &str) -> Option<usize> {
         match self.model.as_deref() {
             None => Some(0),

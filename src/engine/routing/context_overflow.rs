@@ -8,10 +8,10 @@ use crate::{
     },
 };
 
-/// In tokens, as far as the provider says it.
+/// An overflow in tokens, as far as the provider says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextOverflow {
-    /// What the model reads at once, without the room that was wanted for the answer.
+    /// The model's window, without the room that was wanted for the answer.
     pub window: Option<u64>,
     /// The request, by the provider's own count.
     pub size: Option<u64>,
@@ -21,7 +21,7 @@ pub struct ContextOverflow {
 const LEAST: u64 = 256;
 const MOST: u64 = 1_000_000_000;
 
-/// What a number of tokens stands behind, in lower case; the first that is there.
+/// Words before a number of tokens, in lower case; the first that is there.
 const WINDOW: &[&str] = &[
     "maximum input length of ",
     "maximum context length is ",
@@ -39,7 +39,7 @@ const WINDOW: &[&str] = &[
 ];
 /// The same where it stands in front.
 const WINDOW_BEFORE: &[&str] = &[" maximum context length"];
-/// What a single number stands behind where it is a limit.
+/// Words before a single number that is a limit.
 const LIMIT: &[&str] = &[
     "limit of",
     "limit is",
@@ -77,12 +77,12 @@ const SIZE: &[&str] = &[
     "the input (",
 ];
 const SIZE_BEFORE: &[&str] = &[" in the messages", " of text input", " input tokens", " `inputs` tokens"];
-/// Where the answer was counted, too, if nothing more exact is said.
+/// Words of providers that count the answer, too, if nothing more exact is said.
 const WITH_ANSWER: &[&str] = &["you requested about ", "you requested "];
 /// Room for the answer that a window has to hold as well.
 const ANSWER_BEFORE: &[&str] = &[" in the completion", " in the output", " `max_new_tokens`"];
 
-/// What can be learned from a failure; `None`: it is not about the length of the request, in tokens.
+/// Reads an overflow from a failure; `None`: it is not about the length of the request, in tokens.
 pub fn read_overflow(failure: &Failure) -> Option<ContextOverflow> {
     if classify(failure).class != FailureClass::ContextTooLong {
         return None;

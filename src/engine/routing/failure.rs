@@ -171,8 +171,8 @@ pub fn on_failure(failure: &Failure, case: FailureCase<'_>) -> FailureAction {
     stop_retrying(failure, FailureFinding { class, delay_ms }, most, case)
 }
 
-/// What one may know of the model from now on, when another one takes over: not for its place in the chain, but for
-/// what happened to it. `None`: it gets one attempt in each later turn.
+/// The outage to note of the model when another one takes over: not for its place in the chain, but for what happened
+/// to it. `None`: it gets one attempt in each later turn.
 pub fn outage(failure: &Failure, now_ms: u64) -> Option<Outage> {
     let FailureFinding { class, delay_ms } = classify(failure);
     let at = |ms: u64| now_ms.saturating_add(ms);

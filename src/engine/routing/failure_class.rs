@@ -117,7 +117,7 @@ impl FailureClass {
     }
 }
 
-/// What the providers call what, before their status says anything; the first that is there.
+/// Words of providers for each class, before their status says anything; the first that is there.
 const WORDS: &[(&str, FailureClass)] = &[
     // OpenAI and who speaks like it.
     ("insufficient_quota", FailureClass::QuotaExhausted),
@@ -135,7 +135,7 @@ const WORDS: &[(&str, FailureClass)] = &[
 ];
 
 const SPENT: &[&str] = &["credit balance is too low", "insufficient balance"];
-/// What providers call a limit that is not of the moment.
+/// Words of providers for a limit that is not of the moment.
 const QUOTA: &[&str] = &["quota", "daily", "per day", "per month", "exhausted", "credit", "billing"];
 const NO_ROOM: &[&str] = &["exhausted your capacity", "capacity exceeded", "model_capacity_exhausted"];
 
@@ -186,7 +186,7 @@ fn by_answer(failure: &Failure) -> FailureFinding {
     }
 }
 
-/// What limits say, the strictest first. A limit of nought has precedence over any delay; so has one by the day.
+/// The finding by limits, the strictest first. A limit of nought has precedence over any delay; so has one by the day.
 fn by_quota(failure: &Failure, status: u16, no_room: bool) -> FailureFinding {
     let details = &failure.details;
     let says = |word: &str| details.words.iter().any(|it| it == word);
@@ -219,7 +219,7 @@ fn by_quota(failure: &Failure, status: u16, no_room: bool) -> FailureFinding {
     }
 }
 
-/// Whether the provider speaks of a limit of nought (not of 0.5): this model is not in the plan.
+/// Tells whether the provider speaks of a limit of nought (not of 0.5): this model is not in the plan.
 fn has_zero_limit(message: &str) -> bool {
     message.match_indices("limit: 0").any(|(at, found)| {
         let rest = message.get(at + found.len()..).unwrap_or_default();

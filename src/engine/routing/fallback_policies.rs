@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::failure_class::PolicyKind;
 
-/// Whether the user is asked before another model takes over.
+/// The question, or none, before another model takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackAction {
     Ask,
@@ -24,10 +24,10 @@ pub enum OutageTransition {
 /// For one model. What is `None` is as for all models, or as castor sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackPolicy {
-    /// By kind, in the order of [`PolicyKind::ALL`].
+    /// Actions by kind, in the order of [`PolicyKind::ALL`].
     pub actions: [Option<FallbackAction>; 4],
     pub transitions: [Option<OutageTransition>; 4],
-    /// Where another model may take over.
+    /// The most attempts before another model takes over.
     pub max_attempts: Option<u32>,
     /// A last resort: it is asked even if it is known to be out, when no other model is left.
     pub last_resort: bool,
@@ -63,7 +63,7 @@ impl FallbackPolicy {
     }
 }
 
-/// By model, and for all others.
+/// Policies by model, and for all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackPolicies {
     pub by_model: BTreeMap<String, FallbackPolicy>,
@@ -77,8 +77,8 @@ impl Default for FallbackPolicies {
 }
 
 impl FallbackPolicies {
-    /// Who chose an auto model left it to castor which one answers: a busy one is left without a word for a smaller one,
-    /// which is asked in the end whatever is known of it. What the user says goes first.
+    /// The policies of an auto model, with which the user leaves the choice to castor: a busy model is left without a
+    /// word for a smaller one, which is asked in the end whatever its state. The user's own settings go first.
     pub fn for_auto(said: Self, models: &[String]) -> Self {
         let mut res = said;
         for (at, model) in models.iter().enumerate() {

@@ -10,9 +10,9 @@ pub const CAPACITY_MS: u64 = 30_000;
 /// The health of models. A model that is not in it is available.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
-    /// Of the process: other sessions found it out, too.
+    /// Outages of the process: other sessions found them out, too.
     outages: BTreeMap<String, Outage>,
-    /// Of this session: models with one attempt in each turn, and whether this turn's is used up.
+    /// Models of this session with one attempt in each turn, and whether this turn's is used up.
     sticky: BTreeMap<String, bool>,
 }
 
@@ -48,7 +48,7 @@ impl Health {
         }
     }
 
-    /// What the process knows by now, whole.
+    /// Takes all outages that the process knows by now.
     pub fn set_outages(&mut self, outages: BTreeMap<String, Outage>) {
         self.outages = outages.into_iter().map(|(model, it)| (key(&model).to_owned(), it)).collect();
     }

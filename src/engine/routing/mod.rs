@@ -25,7 +25,7 @@ use health::Health;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelRoute {
     pub model: Arc<str>,
-    /// What it goes by, where that is an alias.
+    /// The name that it goes by, where that is an alias.
     pub name: String,
     /// The strategy that found it.
     pub by: &'static str,
@@ -35,9 +35,9 @@ pub struct ModelRoute {
 /// Models that may replace one that does not answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chain {
-    /// In order. Only such as can be reached.
+    /// The models in order, only those that can be reached.
     pub models: Vec<String>,
-    /// Whether they replace any model, or only those of the list.
+    /// They replace any model, or only those of the list.
     pub for_all: bool,
     /// Policies of each of them, and of the models that they replace.
     pub policies: FallbackPolicies,

@@ -13,17 +13,17 @@ const COMMON: u64 = 128_000;
 /// The window of models of the Gemini API that no row knows.
 const OWN: u64 = 1_048_576;
 
-/// What Gemini's API takes at once, in bytes, and nearly all others do.
+/// The bytes that Gemini's API takes at once; nearly all others do, too.
 pub const USUAL_BODY: u64 = 20_000_000;
 
 /// Context windows of models, in tokens, and what their servers take at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextWindows {
-    /// By model, as its provider or the user says.
+    /// Windows by model, as its provider or the user says.
     pub configured: BTreeMap<String, u64>,
-    /// Of models that the table does not have either.
+    /// The window of models that the table does not have either.
     pub otherwise: Option<u64>,
-    /// By provider: how large a request may be, in bytes; others take the usual size.
+    /// The most bytes of a request, by provider; others take the usual size.
     pub body_limits: BTreeMap<String, u64>,
 }
 
@@ -49,12 +49,12 @@ impl ContextWindows {
     }
 }
 
-/// Whether it is one of Gemini's own models, however it is reached.
+/// Tells whether it is one of Gemini's own models, however it is reached.
 pub fn is_gemini(model: &str) -> bool {
     !model.contains('/') || model.starts_with("models/")
 }
 
-/// Whether `model` thinks before it answers; others refuse to be asked for thoughts.
+/// Tells whether `model` thinks before it answers; others refuse to be asked for thoughts.
 pub fn thinks(model: &str, models: &ModelTable) -> bool {
     match models.traits(model).thinking {
         ThinkingKind::None => false,

@@ -1,6 +1,6 @@
 //! The words of a full context window: which refusals speak of a request that is too long, and of how many tokens.
 
-/// What a refusal says is too long.
+/// The thing that is too long by a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooLong {
     /// The conversation, in tokens.
@@ -25,7 +25,7 @@ const CODES: &[&str] = &[
 pub const OUTGROWN: &str = "request_outgrown";
 /// More than a minute's limit allows at once: no attempt can work.
 const MORE_THAN_A_MINUTE: &str = "request too large for";
-/// What is limited by time or money is no window; neither is what castor itself set.
+/// Words of limits by time or money, which are no window, and of limits that castor itself set.
 const OTHER_LIMITS: &[&str] = &[
     "per min",
     "per day",
@@ -111,7 +111,8 @@ const OF_BYTES: &[&str] =
 /// A text that is longer than this, in characters, is no name and no id.
 const LONG_TEXT: u64 = 100_000;
 
-/// What is too long by the words of a refusal; `None`: it is about something else. `words`: its codes and types.
+/// The thing that is too long by the words of a refusal; `None`: it is about something else. `words`: its codes and
+/// types.
 pub fn read_words(message: &str, words: &[String]) -> Option<TooLong> {
     let text = message.to_lowercase();
     let has_code = |text: &str| {
@@ -132,7 +133,7 @@ pub fn read_words(message: &str, words: &[String]) -> Option<TooLong> {
     found.iter().find(|it| **it == TooLong::Tokens).or_else(|| found.first()).copied()
 }
 
-/// Whether a refusal may be about length at all, in words that nobody has seen.
+/// Tells whether a refusal may be about length at all, in words that nobody has seen.
 pub fn may_be_length(message: &str) -> bool {
     let text = message.to_lowercase();
     let speaks = |it: &str| has(it, EXCESS) && (has(it, INPUT) || it.contains("context") || has(it, LENGTH));

@@ -10,7 +10,7 @@ use crate::base::{
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prices {
-    /// By model, as the user says.
+    /// Prices by model, as the user says.
     pub configured: BTreeMap<String, Price>,
     /// The hosts of providers. Who serves another's models has prices of its own.
     pub hosts: BTreeMap<String, String>,
@@ -29,7 +29,7 @@ impl Prices {
         models.answering(row, day).price.map(|it| it.on(day))
     }
 
-    /// Whether the model is asked at its maker's own service.
+    /// Tells whether the model is asked at its maker's own service.
     pub fn is_makers(&self, model: &str, row: &ModelRow, models: &ModelTable) -> bool {
         let makers = models.family(row).and_then(|it| it.host.as_ref());
         match model.trim_start_matches("models/").split_once('/') {

@@ -10,7 +10,7 @@ pub enum RefusedPart {
         parameter: Parameter,
         lasting: bool,
     },
-    /// By its place in the offer.
+    /// The tool at its place in the offer.
     Tool(usize),
     Media {
         kind: MediaKind,
@@ -74,7 +74,7 @@ impl MediaKind {
     }
 }
 
-/// What of a request could be meant.
+/// The parts of a request that a refusal may mean.
 #[derive(Clone, Copy, Debug)]
 pub struct SentParts<'a> {
     /// Names of the tools, in the order in which they were sent.
@@ -174,7 +174,7 @@ const BAD_MEDIA: &[&str] = &[
     "bad ",
     "should be",
 ];
-/// Where a request's other members begin: what is within them is no parameter.
+/// Other members of a request: a path that begins with one is no parameter.
 const NEVER: &[&str] =
     &["messages", "input", "contents", "system", "instructions", "tools", "safety", "model", "prompt"];
 /// Parameters in words.
@@ -190,7 +190,7 @@ const PHRASES: &[(&str, Parameter)] = &[
 /// Members of a tool that castor writes for all tools alike: they say nothing of this one.
 const OF_ALL_TOOLS: &[&str] = &["strict", "type", "cachecontrol", "function.strict", "function.type"];
 
-/// What a refusal is about; `None`: nothing that could be left out.
+/// The part that a refusal is about; `None`: nothing that could be left out.
 pub fn read_refusal(failure: &Failure, sent: SentParts<'_>) -> Option<RefusedPart> {
     let message = failure.message.to_lowercase();
     match failure.status? {
@@ -263,7 +263,7 @@ fn find_tool_by_name(message: &str, tools: &[&str]) -> Option<RefusedPart> {
     found.map(|(index, _)| RefusedPart::Tool(index))
 }
 
-/// Whether a refusal is about what was sent.
+/// Tells whether a refusal is about what was sent.
 fn is_about_parts(message: &str) -> bool {
     has(message, UNKNOWN) || has(message, REFUSES)
 }

@@ -13,7 +13,7 @@ pub struct RetirementNotice {
     pub daily: Option<String>,
 }
 
-/// What is to be said of a model as the session calls it, on the day of `aliases`.
+/// The notices on a model as the session calls it, on the day of `aliases`.
 pub fn notices(name: &str, aliases: &Aliases, prices: &Prices) -> Vec<RetirementNotice> {
     match aliases.built_in(name) {
         Some(row) => of_alias(row, aliases),
@@ -77,7 +77,7 @@ fn of_default(name: &str, aliases: &Aliases) -> Option<RetirementNotice> {
     has_moved.then(|| once(format!("castor's default model is {name} now: {first} was switched off on {on}.")))
 }
 
-/// What the user names in full goes out as it is named.
+/// The notice on a model that the user names in full: it goes out as it is named.
 fn of_named(name: &str, aliases: &Aliases, prices: &Prices) -> Option<RetirementNotice> {
     let model = aliases.model_of(name);
     let row = aliases.models().row(&model)?;

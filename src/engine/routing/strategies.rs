@@ -20,7 +20,7 @@ use crate::base::{fallback::OutageCause, log::Mode, model_table::AutoModels};
 pub struct RoutingRules {
     /// The first classifier, if there is one.
     pub local: Option<String>,
-    /// Whether how hard a request is is asked for as a number, where that can be.
+    /// The effort of a request is a number, where it can be.
     pub numerical: bool,
     /// From which number on a request is for the larger model.
     pub threshold: u32,
@@ -45,7 +45,7 @@ pub struct RoutingContext<'a> {
     pub mode: Mode,
     /// The user approved a plan in this session.
     pub has_plan: bool,
-    /// What was judged so far, or why nothing was.
+    /// The judgements so far, or the reasons why there are none.
     pub classifications: &'a BTreeMap<ClassifierModel, Result<Classification, String>>,
     /// No classifier is asked: there is nothing to judge yet, or it would take too long.
     pub skip_classifier: bool,
@@ -64,15 +64,15 @@ pub enum RoutingOutcome {
 pub enum StrategyAnswer {
     /// The next one has its say.
     Pass,
-    /// To this model, for this reason.
+    /// This model, for this reason.
     UseModel(String, String),
     Ask(ClassifierModel),
 }
 
-/// What a strategy says, for an auto model where it is one.
+/// A strategy's answer, for an auto model where it is one.
 type Strategy = fn(&RoutingContext<'_>, Option<&AutoModels>) -> StrategyAnswer;
 
-/// In order.
+/// The strategies in order.
 pub const STRATEGIES: &[(&str, Strategy)] = &[
     ("fallback", fallback),
     ("override", chosen),

@@ -51,7 +51,7 @@ pub enum ClassifierError {
 pub struct ClassifierQuestion {
     pub system: &'static str,
     pub text: String,
-    /// Of the answer.
+    /// The schema of the answer.
     pub schema: Arc<Value>,
 }
 
@@ -185,7 +185,7 @@ fn line(turn: &Turn, with_calls: bool) -> Option<String> {
     (!words.trim().is_empty()).then(|| format!("{who}: {}", cut(&words, BEFORE)))
 }
 
-/// What there is to read in a turn; thoughts, media and what castor told the model aside.
+/// The words of a turn; thoughts, media and castor's remarks to the model aside.
 fn words(turn: &Turn, with_calls: bool) -> String {
     let said = turn.parts().iter().filter_map(|it| match it {
         TurnPart::Content(Part::Text { text, .. }) if !text.starts_with(NOTICE) => Some(text.clone()),

@@ -16,7 +16,7 @@ const COMPRESSION: &str = "chat-compression-";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UtilityModels {
     pub unreachable_models: BTreeSet<String>,
-    /// When the router asks which model.
+    /// The rules by which the router asks a model.
     pub rules: RoutingRules,
 }
 
@@ -28,7 +28,7 @@ pub const MCP_SAMPLING: &str = "mcp-sampling";
 pub struct UtilityModel {
     pub purpose: Purpose,
     pub model: String,
-    /// As settings and the model's family want it; what the question needs fills the gaps.
+    /// The parameters that settings and the model's family want; the question fills the gaps.
     pub params: ModelParams,
 }
 
@@ -91,7 +91,7 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
     }
 }
 
-/// Of Gemini's models, for what does not need a large one.
+/// The small one of Gemini's models for a purpose that needs no large one.
 fn small(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Router => Some("flash-lite"),

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Why a command is asked about that nothing else speaks of.
+/// The reason for a question about a command that nothing else is about.
 const NO_RULE: &str = "no rule allows this command";
 
 impl Call {
@@ -45,7 +45,7 @@ impl Call {
         self.allow();
     }
 
-    /// Whether its question is a diff, and a person reads it.
+    /// Tells whether its question is a diff, and a person reads it.
     fn shows_diff(&self, tools: &Toolbox) -> bool {
         tools.interactive && self.display.kind == ToolKind::Edit && self.has_preview(tools)
     }
@@ -126,7 +126,7 @@ impl Call {
         self.state = CallState::AwaitingAnswer { question, form };
     }
 
-    /// What runs is named by itself: the model's words for it are no ground for a yes.
+    /// The title names what runs: the model's words for it are no ground for an approval.
     pub(super) fn question_title(&self) -> String {
         match self.call.args.get("command").and_then(Value::as_str) {
             Some(command) if self.display.kind == ToolKind::Execute => command.to_owned(),

@@ -13,7 +13,7 @@ impl Scheduler {
         self.calls.push(call);
     }
 
-    /// What came of the calls that are not the model's, in their order; all have ended.
+    /// The outcomes of the calls that are not the model's, in their order; all have ended.
     pub fn take_aside(&mut self) -> Vec<Result<String, ToolError>> {
         let outcome = |it: Call| it.outcome.unwrap_or_else(|| Ok(String::new()));
         std::mem::take(&mut self.calls).into_iter().filter(|it| it.is_aside).map(outcome).collect()

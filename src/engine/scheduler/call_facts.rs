@@ -13,7 +13,7 @@ use crate::{
     engine::{policy, record::Record, session_tools::delegate, step::ForeignTool},
 };
 
-/// Of one call; a query borrows from it.
+/// Facts of one call; a query borrows from it.
 pub struct CallFacts<'a> {
     tool: String,
     args: Value,
@@ -36,7 +36,7 @@ impl<'a> CallFacts<'a> {
         Self { tool, args, server, grants: tools.grants(&record.grants), outside, digest, of_host }
     }
 
-    /// In the session as it is now. The tool's kind is the caller's matter, and so is what others said.
+    /// The query in the session as it is now. The tool's kind is the caller's matter, and so are the reviews.
     pub fn query<'q>(&'q self, tools: &'q Toolbox, record: &'q Record, targets: &'q Targets) -> policy::Query<'q> {
         let outside = self.outside;
         let of_server = outside.map(|it| policy::Annotations { members: &it.annotations, trusted: it.trusted });
@@ -71,7 +71,7 @@ impl<'a> CallFacts<'a> {
     }
 }
 
-/// What policy says of a call that nobody makes. No checker is asked, and not the client.
+/// The verdict of policy on a call that nobody makes. No checker is asked, and not the client.
 pub fn evaluate(
     tools: &Toolbox,
     record: &Record,

@@ -4,8 +4,8 @@ use super::toolbox::Toolbox;
 use crate::{base::log::Grant, engine::step::ForeignTool};
 
 impl Toolbox {
-    /// Of what was allowed for the session, what speaks of a tool as it was; and a notice for each, also of what was
-    /// allowed for ever. The rule stays: it holds again where the tool is as it was.
+    /// The grants of the session for tools as they were, and a notice for each, also of saved permissions. The rule
+    /// stays: it holds again where the tool is as it was.
     pub fn outdated_grants(&self, session: &[Grant]) -> (Vec<Grant>, Vec<String>) {
         let (mut grants, mut notices) = (Vec::new(), Vec::new());
         for tool in self.foreign_tools.iter() {

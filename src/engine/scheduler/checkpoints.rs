@@ -28,7 +28,7 @@ use crate::{
 const MAX_READ_ONLY: usize = 256;
 
 impl Call {
-    /// What it may change; `None`: nothing that could be given back, or nobody wants that.
+    /// The scope of its changes; `None`: nothing that could be restored, or nobody wants that.
     fn scope(&self, cx: &CallContext<'_, '_>) -> Option<Scope> {
         // What a host changes is its own, as what an editor changes.
         if cx.tools.is_of_host(&self.call.name) {
@@ -67,7 +67,7 @@ impl Call {
         }
     }
 
-    /// What yeses for longer allow it beyond the sandbox.
+    /// The sandbox grant of longer approvals.
     pub(super) fn standing_rights(&self, cx: &CallContext<'_, '_>) -> SandboxGrant {
         policy::sandbox_grant(&self.call, &cx.step.record.active_grants(&cx.tools.folder_grants))
     }
@@ -119,7 +119,7 @@ pub(super) fn run_hook(step: &mut Step<'_>, call: Option<&CallId>, run: HookRun)
 }
 
 impl Scheduler {
-    /// What a call may change is held now, or cannot be.
+    /// Notes that the files of a call are held now, or cannot be.
     pub(super) fn on_checkpoint(
         &mut self,
         cx: &mut CallContext<'_, '_>,

@@ -24,13 +24,13 @@ use crate::{
 const MAX_TEXT: usize = 1_000;
 
 impl Scheduler {
-    /// Whether a sub-agent of this turn is at work.
+    /// Tells whether a sub-agent of this turn is at work.
     pub fn runs_agents(&self) -> bool {
         let is_running = |it: &CallState| matches!(it, CallState::Running { .. });
         self.calls.iter().any(|it| is_running(&it.state) && it.is_of(PolicyClass::Delegate))
     }
 
-    /// What the sub-agent of a call did.
+    /// Takes an event of a call's sub-agent.
     pub(super) fn on_child_event(&mut self, step: &mut Step<'_>, effect: EffectId, event: &AgentEvent) {
         let is_it =
             |it: &&super::call::Call| it.state == CallState::Running { effect } && it.is_of(PolicyClass::Delegate);
@@ -60,7 +60,7 @@ impl Scheduler {
     }
 }
 
-/// What of an event is told above; `None`: nothing.
+/// The activity that the session above sees of an event; `None`: nothing.
 fn activity(event: &AgentEvent) -> Option<(ActivityKind, Map<String, Value>)> {
     let (kind, data) = match &event.kind {
         // Its result says the same.
@@ -126,7 +126,7 @@ fn reported(it: ReportedCall) -> (ActivityKind, Map<String, Value>) {
     (kind, data.as_object().cloned().unwrap_or_default())
 }
 
-/// Where it went wrong.
+/// The place of an error.
 fn context(event: &AgentEvent) -> &str {
     event.meta.get("code").and_then(Value::as_str).unwrap_or("run")
 }

@@ -61,7 +61,7 @@ pub fn apply_finding(
     }
 }
 
-/// Whether a client may answer the question: never about what is guarded, or cannot be taken back.
+/// Tells whether a client may answer the question: never about what is guarded, or cannot be taken back.
 fn may_answer(query: &Query, asked: &Verdict) -> bool {
     let is_guarded = query.targets.paths.iter().any(|it| guard_of_target(it).is_some());
     asked.decision == Decision::Ask && asked.basis != VerdictBasis::Guard && asked.writes.is_empty() && !is_guarded

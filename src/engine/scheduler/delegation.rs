@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-/// Which program it starts, where it is one.
+/// The program that it starts, where it is one.
 fn starts(agent: &AgentDefinition) -> String {
     match &agent.run {
         AgentRun::Peer(it) => match &**it {
@@ -61,7 +61,7 @@ fn starts(agent: &AgentDefinition) -> String {
     }
 }
 
-/// Whether the agent has no tool that changes anything: then nothing has to be held for its run.
+/// Tells whether the agent has no tool that changes anything: then nothing has to be held for its run.
 fn looks_only(cx: &CallContext<'_, '_>, agent: &AgentDefinition) -> bool {
     agent.descriptor.executor == AgentKind::Local
         && agent.descriptor.sub_agents.is_empty()

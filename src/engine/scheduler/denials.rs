@@ -10,7 +10,7 @@ use crate::{
     engine::policy::Verdict,
 };
 
-/// Why calls end before they were done: for the model a few words, for the person a sentence.
+/// The reason why calls end before they were done: for the model a few words, for the person a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelReason {
     pub for_model: &'static str,
@@ -107,7 +107,7 @@ fn nobody_asked(why: Option<&str>) -> String {
     )
 }
 
-/// What a patch does to one file cannot be changed by itself.
+/// A patch's change of one file cannot be changed by itself: the failure says so.
 pub(super) fn file_changed_by_hook() -> ToolOutput {
     ToolOutput::stopped(
         "blocked_by_hook",

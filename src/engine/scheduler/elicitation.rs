@@ -32,7 +32,7 @@ const UNABLE: &str = "the user's client could not ask";
 pub(super) struct OpenElicitation {
     id: ElicitationId,
     question: QuestionId,
-    /// What it may be for: it ends with the last of them.
+    /// The calls that it may be for: it ends with the last of them.
     calls: Vec<EffectId>,
     is_page: bool,
 }
@@ -79,7 +79,7 @@ impl Scheduler {
         self.end_elicitations_of(step, effect);
     }
 
-    /// What of these is running.
+    /// The calls of these that are running.
     pub fn running_work(&self, tools: &Toolbox, effects: &[EffectId]) -> Vec<RunningWork> {
         let calls = self.calls.iter().filter_map(|it| match it.state {
             CallState::Running { effect } => {
@@ -163,7 +163,7 @@ impl Scheduler {
         std::mem::take(&mut self.elicitations).iter().for_each(|it| it.withdraw(step));
     }
 
-    /// What the server says of it may be wrong or nothing: the model learns why it got no answer.
+    /// Notes why a server's question has no answer: the server may report that wrongly or not at all.
     fn note(&mut self, calls: &[EffectId], why: &str) {
         for it in &mut self.calls {
             if matches!(it.state, CallState::Running { effect } if calls.contains(&effect)) {
@@ -173,7 +173,7 @@ impl Scheduler {
     }
 }
 
-/// What an answer is for the server, and why it is none, where the user did not say so.
+/// The server's reply to an answer, and the reason why it is none, where the user did not say so.
 pub fn reply_to(answer: &Answer, is_page: bool) -> (Reply, Option<String>) {
     match answer {
         Answer::Accepted { content } => (Reply::Accepted((!is_page).then(|| content.clone())), None),
@@ -192,7 +192,7 @@ pub fn reply_to(answer: &Answer, is_page: bool) -> (Reply, Option<String>) {
     }
 }
 
-/// As a name between backticks.
+/// A server's name between backticks.
 pub fn plain_name(server: &str) -> String {
     let plain: String = server.chars().filter(|it| *it != '`' && !text::is_deceptive(*it)).collect();
     text::first_line(&plain, 100)

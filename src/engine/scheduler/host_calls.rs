@@ -44,7 +44,7 @@ fn spec(tool: &HostTool) -> ToolSpec {
     }
 }
 
-/// Whether a run of the agent needs no process but castor's own.
+/// Tells whether a run of the agent needs no process but castor's own.
 fn starts_nothing(agent: &AgentDefinition) -> bool {
     match &agent.run {
         AgentRun::Local(it) => it.mcp_servers.is_empty(),
@@ -117,7 +117,7 @@ impl Toolbox {
         agents.iter().filter(may_be).cloned().collect()
     }
 
-    /// Whether the host runs calls of this tool. What acts on the session itself stays castor's.
+    /// Tells whether the host runs calls of this tool. What acts on the session itself stays castor's.
     pub fn is_of_host(&self, name: &str) -> bool {
         if self.host.find(name).is_some() {
             return true;

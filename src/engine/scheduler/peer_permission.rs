@@ -41,7 +41,7 @@ pub(super) fn permission_call(call: &ToolCall) -> Option<ToolCall> {
     Some(ToolCall { id: call.id.clone(), name, args: call.args.get("args").cloned().unwrap_or_default() })
 }
 
-/// What the agent says that it wants to do.
+/// The title of what the agent says it wants to do.
 pub(super) fn title(call: &ToolCall) -> String {
     let said = call.args.get("title").and_then(Value::as_str).unwrap_or_default();
     format!("Permission: {}", text::first_line(said, MAX_TITLE))

@@ -65,7 +65,7 @@ const WHAT_ELSE: &str = "What should be different in the plan?";
 const IN_TEXT: &str = "The plan is ready. To carry it out, choose another mode (`/mode default`) and say so; or say what \
                        should be different.";
 
-/// What the user's word comes to, and what is asked in a message if the turn ends with it.
+/// The result of the user's word, and the question in a message if the turn ends with it.
 fn word(step: &mut Step<'_>, call: &Call, planning: &Planning, answer: &Answer) -> (ToolOutput, Option<&'static str>) {
     let said = |name: &str| match answer {
         Answer::Accepted { content } => content.get(name).and_then(Value::as_str).map(str::trim).unwrap_or_default(),
@@ -166,7 +166,7 @@ fn rejection(decision: &str, feedback: &str) -> ToolOutput {
     }
 }
 
-/// In plan mode a relative path names a file in the folder of plans: nothing else can be written.
+/// Resolves a relative path in plan mode to a file in the folder of plans: nothing else can be written.
 pub(super) fn resolve_plan_path(call: &mut Call, mode: Mode, planning: &Planning) {
     let is_edit = call.is_of(PolicyClass::Edit);
     let Some(folder) = planning.folder.as_ref().filter(|_| is_edit && mode == Mode::Plan) else { return };

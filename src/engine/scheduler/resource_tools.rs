@@ -58,7 +58,7 @@ fn read() -> ToolSpec {
     }
 }
 
-/// What a server would say of a tool that reads its resources.
+/// The annotations that a server would give a tool that reads its resources.
 pub(super) fn annotations() -> &'static Value {
     static READS: LazyLock<Value> = LazyLock::new(|| json!({ "readOnlyHint": true }));
     &READS

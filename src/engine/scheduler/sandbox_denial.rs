@@ -22,7 +22,7 @@ use crate::{
 
 /// A command may need network and a folder or two; what is denied more often than this is better asked anew.
 const MAX_EXPANSIONS: u8 = 3;
-/// How much of a command's output stands above the question, in bytes and in lines.
+/// The bytes and lines of a command's output above the question.
 const SHOWN: usize = 2_000;
 const SHOWN_LINES: usize = 10;
 
@@ -46,7 +46,7 @@ impl Call {
         None
     }
 
-    /// What a yes for this session would be: the network, and secrets with hosts, for the line alone.
+    /// The grant of an approval for this session: the network, and secrets with hosts, for the line alone.
     fn session_grant(&self, denial: &Denial) -> Option<Grant> {
         match denial {
             Denial::Network => policy::network_for(&self.call),
@@ -55,7 +55,7 @@ impl Call {
         }
     }
 
-    /// What a yes for ever would be, where it is on offer.
+    /// The permission of a permanent approval, where it is available.
     fn persistent_grant(&self, tools: &Toolbox, denial: &Denial) -> Option<Grant> {
         policy::sandbox_permission(&self.call, denial).filter(|_| tools.saves_grants())
     }

@@ -21,7 +21,7 @@ pub struct ServerLogin {
     page: Option<(QuestionId, String)>,
 }
 
-/// What something that happened means for a login.
+/// News for a login.
 #[derive(Debug)]
 pub enum LoginNews {
     /// Nothing.

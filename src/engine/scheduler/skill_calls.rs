@@ -40,7 +40,7 @@ fn find<'t>(tools: &'t Toolbox, call: &ToolCall) -> Option<&'t Skill> {
     tools.skills.iter().find(|it| it.name == name)
 }
 
-/// Whether the conversation, as the model has it now, holds the skill.
+/// Tells whether the conversation, as the model has it now, holds the skill.
 fn is_active(record: &Record, name: &str) -> bool {
     let mark = activated_mark(name);
     let has_mark = |it: &str| it.contains(&mark);

@@ -31,7 +31,7 @@ impl HiddenTool {
     }
 }
 
-/// Whether the tool stays, as no rule hides it.
+/// Tells whether the tool stays, as no rule hides it.
 pub(super) fn keep_or_hide(
     out: &mut Vec<HiddenTool>,
     tool: &ToolSpec,

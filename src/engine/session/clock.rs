@@ -51,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// Whether the user has a question to answer, of this session or of a sub-agent.
+    /// Tells whether the user has a question to answer, of this session or of a sub-agent.
     fn is_waiting(&self) -> bool {
         !self.open_questions.is_empty() || !self.waiting_children.is_empty()
     }

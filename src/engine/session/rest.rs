@@ -3,8 +3,8 @@
 use super::Session;
 
 impl Session {
-    /// Whether its log says all of it. Hooks would hear of an end and of a beginning, servers would be started anew, and
-    /// nobody could ask for a process that a command left.
+    /// Tells whether its log says all of it. Hooks would hear of an end and of a beginning, servers would be started
+    /// anew, and nobody could ask for a process that a command left.
     pub fn is_at_rest(&self) -> bool {
         let tools = &self.spec.toolbox;
         let is_alone = tools.hooks.is_empty() && tools.servers.is_empty();

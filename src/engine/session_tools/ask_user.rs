@@ -54,7 +54,7 @@ struct GrantOffer {
     description: Option<String>,
 }
 
-/// What is wrong with the model's call.
+/// A fault of the model's call.
 #[derive(Debug, Error)]
 enum CallError {
     #[error("`questions` is required")]
@@ -191,7 +191,7 @@ fn plain(text: &str, what: &'static str) -> Result<String, CallError> {
     }
 }
 
-/// What the model gets; `None`: this ends the turn.
+/// The model's result; `None`: this ends the turn.
 pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
     let failed = |for_model: &str, for_person: &str| ToolOutput::stopped("cancelled", for_model, for_person);
     Some(match answer {

@@ -12,7 +12,7 @@ pub const NAME: &str = COMPLETE_TASK;
 /// The result of an agent that handed in nothing.
 pub const NO_RESULT: &str = "Task completed successfully.";
 
-/// What is wrong with the model's call.
+/// A fault of the model's call.
 #[derive(Debug, Error)]
 enum CallError {
     #[error("Missing required argument '{0}' for completion.")]

@@ -90,8 +90,8 @@ pub struct Confirmation {
     pub session_grant: Option<String>,
     /// The same for ever.
     pub persistent_grant: Option<String>,
-    /// Whether the mode `auto` is a choice.
+    /// The mode `auto` is a choice.
     pub offers_auto: bool,
-    /// Whether a yes may have other arguments.
+    /// A yes may have other arguments.
     pub is_editable: bool,
 }

@@ -76,7 +76,7 @@ impl Server {
         Self { name: name.into(), status, offer, health }
     }
 
-    /// Whether it can be asked for something: who asks one that is down waits for it.
+    /// Tells whether it can be asked for something: who asks one that is down waits for it.
     pub fn is_there(&self) -> bool {
         matches!(self.status, ServerStatus::Ready | ServerStatus::Down(_))
     }

@@ -38,7 +38,7 @@ pub(super) fn run_members(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) ->
     }
 }
 
-/// Whether what still runs is not waited for: its result would not count.
+/// Tells whether what still runs is not waited for: its result would not count.
 pub(super) fn gives_up(turn: &TurnState, cx: &TurnContext<'_, '_>) -> bool {
     turn.composition().is_some_and(|it| has_failed(it, cx.step.record.turns()))
 }

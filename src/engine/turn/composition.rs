@@ -50,7 +50,7 @@ pub(super) fn next_step(composition: &Composition, prompt: &str, turns: &[Arc<Tu
     }
 }
 
-/// Whether an agent failed, and the others are to stop for it.
+/// Tells whether an agent failed, and the others are to stop for it.
 pub(super) fn has_failed(composition: &Composition, turns: &[Arc<Turn>]) -> bool {
     composition.composite.on_failure == OnFailure::Stop && results(turns).any(|it| member_end("", it).result.is_err())
 }

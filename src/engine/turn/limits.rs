@@ -27,7 +27,7 @@ fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> 
         .map(Cause::Limit)
 }
 
-/// Whether another program or a server answers: for it, each result of a call is a request.
+/// Tells whether another program or a server answers: for it, each result of a call is a request.
 fn is_peer(turn: &TurnState) -> bool {
     turn.tools.task.as_ref().is_some_and(|it| it.is_of_peer())
 }

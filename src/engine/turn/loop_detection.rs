@@ -114,7 +114,7 @@ impl Loops {
         })
     }
 
-    /// Whether the last calls are a cycle of `length`, [`REPEATS`] times.
+    /// Tells whether the last calls are a cycle of `length`, [`REPEATS`] times.
     fn ends_in_cycle(&self, length: usize) -> bool {
         let mut last = self.ends.iter().rev().take(length * REPEATS);
         let cycle: Vec<u64> = last.by_ref().take(length).copied().collect();

@@ -60,7 +60,7 @@ pub(super) fn select_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     Flow::Next
 }
 
-/// Whether a classifier has to choose the model first.
+/// Tells whether a classifier has to choose the model first.
 fn is_open(turn: &TurnState, cx: &TurnContext<'_, '_>) -> bool {
     let record = &*cx.step.record;
     let taken_over = turn.router.instead.as_ref().is_some_and(|(of, _)| *of == record.model);

@@ -253,7 +253,7 @@ fn sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mut one: OpenSampl
     }
 }
 
-/// Whether the input was about none of them.
+/// Tells whether the input was about none of them.
 fn on_progress(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: &Input) -> bool {
     let mut is_unrelated = true;
     for mut one in std::mem::take(&mut turn.samplings.open) {

@@ -11,7 +11,7 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
     record.limits().unwrap_or(spec.bounds.limits)
 }
 
-/// Whether castor asks models nothing of its own accord any more.
+/// Tells whether castor asks models nothing of its own accord any more.
 pub(super) fn has_spent_all(cx: &TurnContext<'_, '_>) -> bool {
     let mut limits = limits(cx.step.record, cx.spec);
     (limits.turn.seconds, limits.session.seconds) = (None, None);

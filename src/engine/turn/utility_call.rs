@@ -196,7 +196,7 @@ impl UtilityCall {
         &self.model
     }
 
-    /// Whether the answer ends where its tokens did.
+    /// Tells whether the answer ends where its tokens did.
     pub fn is_cut(&self) -> bool {
         self.finish == Some(Finish::MaxTokens)
     }

@@ -62,7 +62,7 @@ fn learn_body_limit(step: &mut Step<'_>, model: &str, failure: &Failure) -> Opti
     is_text.then(ContextOverflow::default)
 }
 
-/// Whether a shorter conversation could make a difference.
+/// Tells whether a shorter conversation could make a difference.
 pub(super) fn is_long(record: &Record) -> bool {
     record.turns().iter().map(|it| tokens::of_turn(it)).sum::<u64>() >= LONG
 }

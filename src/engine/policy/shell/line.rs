@@ -81,12 +81,12 @@ pub struct Script {
 }
 
 impl Script {
-    /// Whether something is written to a file.
+    /// Tells whether something is written to a file.
     pub fn writes_files(&self) -> bool {
         self.redirects.iter().any(|it| it.writes)
     }
 
-    /// Whether its commands are all there is to it.
+    /// Tells whether its commands are all there is to it.
     pub fn is_simple(&self) -> bool {
         !self.assigns && !self.substitutes && self.redirects.is_empty()
     }

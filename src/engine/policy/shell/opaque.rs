@@ -57,7 +57,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { rows, by_name, by_start }
 });
 
-/// Whether it runs something that its words do not plainly say.
+/// Tells whether it runs something that its words do not plainly say.
 pub fn hides_what_runs(command: &ShellCommand) -> bool {
     let Some(program) = command.name().map(base_name) else { return true };
     let named = TABLE.by_name.get(program).into_iter().flatten();
@@ -160,7 +160,7 @@ const OBEYED: &[&str] = &[
 /// Of these, the ones that only say how things are shown or kept.
 const HARMLESS: &[&str] = &["PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONWARNINGS"];
 
-/// Whether setting the variable may have something run.
+/// Tells whether setting the variable may have something run.
 pub fn is_obeyed_variable(name: &str) -> bool {
     let fits = |it: &str| match it.strip_suffix('*') {
         Some(start) => name.starts_with(start),

@@ -277,7 +277,7 @@ fn seen_by_bash(folder: &std::path::Path, script: &str) -> Option<Vec<Vec<String
     )
 }
 
-/// Whether one of the listed commands is the one that ran.
+/// Tells whether one of the listed commands is the one that ran.
 fn lists(script: &Script, ran: &[String]) -> bool {
     script.commands.iter().any(|it| {
         let fixed = it.words.iter().take_while(|it| it.kind == WordKind::Literal).count();
