@@ -161,7 +161,7 @@ pub struct RestoreOrder {
 }
 
 impl RestoreOrder {
-    /// Whether nothing was done, as something stands in the way.
+    /// Tells whether nothing was done, as something stands in the way.
     pub fn is_refused(&self, files: &RestoreResult) -> bool {
         self.on_conflict == OnConflict::Fail && files.restored.is_empty() && !files.conflicts.is_empty()
     }

@@ -159,7 +159,7 @@ fn is_secret(it: &Field) -> bool {
     names.any(is_name) || it.description.as_deref().is_some_and(asks_for_secret)
 }
 
-/// Whether these words ask for a secret.
+/// Tells whether these words ask for a secret.
 pub fn asks_for_secret(text: &str) -> bool {
     let text = words(text);
     let all: Vec<&str> = text.split_whitespace().collect();

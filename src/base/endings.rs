@@ -116,7 +116,7 @@ impl<K: Ord, T> OpenThings<K, T> {
     }
 }
 
-/// Whether an event was not written by the castor that it tells of.
+/// Tells whether an event was not written by the castor that it tells of.
 pub fn is_ending(event: &AgentEvent) -> bool {
     match &event.kind {
         EventKind::AgentEnd { data: Some(data), .. } => data["code"] == INTERRUPTED,

@@ -11,7 +11,7 @@ pub trait Fs: Send + Sync {
     /// The bytes of a file, as the user sees them now (an editor's unsaved text counts).
     fn read<'a>(&'a self, path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>>;
 
-    /// Whether it may know text that is not on disk.
+    /// Tells whether it may know text that is not on disk.
     fn has_buffers(&self) -> bool {
         false
     }

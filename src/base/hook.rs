@@ -201,7 +201,7 @@ impl Hook {
     /// What a hook has when its settings do not say.
     pub const TIMEOUT_MS: u64 = 60_000;
 
-    /// Whether a whole answer of the model waits for it.
+    /// Tells whether a whole answer of the model waits for it.
     pub fn holds_answers(&self) -> bool {
         self.event == HookEvent::AfterModel && !self.observes
     }

@@ -174,12 +174,12 @@ impl HostTools {
         self.tools.iter().find(|it| it.name == name)
     }
 
-    /// Whether also calls of castor's own tools go to the host.
+    /// Tells whether also calls of castor's own tools go to the host.
     pub fn runs_all(&self) -> bool {
         matches!(self.execution, Some(HostExecution::All | HostExecution::Return))
     }
 
-    /// Whether calls end the prompt.
+    /// Tells whether calls end the prompt.
     pub fn returns_calls(&self) -> bool {
         self.execution == Some(HostExecution::Return)
     }

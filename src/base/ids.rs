@@ -95,7 +95,7 @@ impl SessionId {
         self.0.contains('/')
     }
 
-    /// Whether it may name a log: it is safe, or the child of a safe one.
+    /// Tells whether it may name a log: it is safe, or the child of a safe one.
     pub fn is_log_name(&self) -> bool {
         match self.0.split_once('/') {
             Some((root, name)) => Self::from(root).is_safe() && Self::from(name).is_safe(),
@@ -106,7 +106,7 @@ impl SessionId {
     /// Longest id that is accepted from outside, in bytes.
     pub const MAX_LEN: usize = 128;
 
-    /// Whether the id may be used as a file name: an id from a client is text from outside.
+    /// Tells whether the id may be used as a file name: an id from a client is text from outside.
     pub fn is_safe(&self) -> bool {
         let text = self.as_str();
         !text.is_empty()

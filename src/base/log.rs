@@ -457,7 +457,7 @@ impl PersistentGrant {
         Self::file_of(pattern).or_else(|| host_pattern::host_of(pattern))
     }
 
-    /// Whether it means something else in another folder, as `npm test` and a relative path do.
+    /// Tells whether it means something else in another folder, as `npm test` and a relative path do.
     pub fn is_local(&self) -> bool {
         !self.prefixes.is_empty() || self.args_pattern.is_some()
     }

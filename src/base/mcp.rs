@@ -32,7 +32,7 @@ pub struct ServerRules {
     pub start_budget_ms: u64,
     /// The most restarts in a row of a server that is gone.
     pub max_restarts: u32,
-    /// Whether one may have a model answer something.
+    /// One may have a model answer something.
     pub samples: bool,
 }
 
@@ -120,7 +120,7 @@ pub struct IdentityProvider {
 }
 
 impl McpGrant {
-    /// Whether it uses what is the user's: no workspace and no extension may say that.
+    /// Tells whether it uses what is the user's: no workspace and no extension may say that.
     pub fn takes_users_credentials(&self) -> bool {
         match self {
             Self::Page | Self::Client { key: None | Some(McpSecret::Text(_)) } => false,
@@ -191,7 +191,7 @@ impl McpServerConfig {
         }
     }
 
-    /// Whether the server's tool of this name is wanted. Entries may have arguments behind the name, `tool(…)`.
+    /// Tells whether the server's tool of this name is wanted. Entries may have arguments behind the name, `tool(…)`.
     pub fn allows_tool(&self, tool: &str) -> bool {
         let names =
             |entry: &String| entry.strip_prefix(tool).is_some_and(|rest| rest.is_empty() || rest.starts_with('('));

@@ -47,7 +47,7 @@ impl Host {
         }
     }
 
-    /// Whether it is this machine by its name.
+    /// Tells whether it is this machine by its name.
     pub fn is_localhost(&self) -> bool {
         matches!(self, Self::Name(it) if it == "localhost" || it.ends_with(".localhost"))
     }

@@ -204,7 +204,7 @@ impl<'a> PatchReader<'a> {
         }
     }
 
-    /// Whether nothing but blank lines comes before the next header.
+    /// Tells whether nothing but blank lines comes before the next header.
     fn ends_section(&self) -> bool {
         let mut more = self.lines.iter().skip(self.at).filter(|it| !it.trim().is_empty());
         more.next().is_none_or(|it| it.trim_start().starts_with("***"))

@@ -64,7 +64,7 @@ impl AbsPath {
         self.0.parent().map(|it| Self(it.into()))
     }
 
-    /// Whether this is `root` or below it, by components.
+    /// Tells whether this is `root` or below it, by components.
     pub fn is_within(&self, root: &Self) -> bool {
         self.0.starts_with(&root.0)
     }
@@ -132,7 +132,7 @@ fn normalize(path: &Path) -> Arc<Path> {
     res.into()
 }
 
-/// Whether it is surely as `normalize` would make it. Nearly all are, and each prompt joins some dozens.
+/// Tells whether it is surely as `normalize` would make it. Nearly all are, and each prompt joins some dozens.
 fn is_normal(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     let is_plain = |it: &[u8]| !matches!(it, b"" | b"." | b"..");

@@ -37,7 +37,7 @@ pub fn protected_below(root: &Path) -> Vec<PathBuf> {
     PROTECTED_LISTS.iter().flat_map(|it| it.paths_below(root)).map(|it| it.1).collect()
 }
 
-/// Whether an entry at the top of a folder is held there. `below`: what [`protected_below`] says of the folder.
+/// Tells whether an entry at the top of a folder is held there. `below`: what [`protected_below`] says of the folder.
 pub fn is_protected(name: &OsStr, below: &[PathBuf]) -> bool {
     let is_same = |it: &PathBuf| it.as_os_str().eq_ignore_ascii_case(name);
     guarded_names::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
@@ -125,7 +125,7 @@ pub struct SandboxState {
 }
 
 impl SandboxState {
-    /// Whether there is a sandbox in which commands write in the folder.
+    /// Tells whether there is a sandbox in which commands write in the folder.
     pub fn writes_in_folder(&self) -> bool {
         self.available && self.level == SandboxLevel::WorkspaceWrite
     }
@@ -213,13 +213,13 @@ impl Confinement {
         Self { writable: Vec::new(), read_only_paths, grant, ..self.clone() }
     }
 
-    /// Whether it sees no secrets of the workspace.
+    /// Tells whether it sees no secrets of the workspace.
     pub fn hides_secrets(&self) -> bool {
         self.network || self.grant.isolation_reason.is_some() || self.grant.reach.leads_out()
     }
 
-    /// Whether it may have sockets of its own, and such as were given: those of others are hidden then. What only looks needs
-    /// none.
+    /// Tells whether it may have sockets of its own, and such as were given: those of others are hidden then. What only
+    /// looks needs none.
     pub fn opens_sockets(&self) -> bool {
         !self.grant.read_only || !self.grant.reach.sockets.is_empty()
     }
@@ -233,7 +233,7 @@ impl Confinement {
         Self { read_only: true, network: false, writable: Vec::new(), grant: leave, own_folders: own, ..self }
     }
 
-    /// Whether writing there is what it allows.
+    /// Tells whether writing there is what it allows.
     pub fn allows_write(&self, path: &AbsPath) -> bool {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
         let in_roots = !self.read_only && (below(&self.roots) || below(&self.git_dirs));
@@ -245,7 +245,7 @@ impl Confinement {
         open && !self.is_obeyed(path) && !self.lacks_checkpoint(path)
     }
 
-    /// Whether a program outside of the sandbox runs or obeys its content.
+    /// Tells whether a program outside of the sandbox runs or obeys its content.
     pub fn is_obeyed(&self, path: &AbsPath) -> bool {
         let in_root = |root: &AbsPath| {
             let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };
@@ -277,7 +277,7 @@ impl Confinement {
         (!self.is_never_written(&whole)).then_some(whole)
     }
 
-    /// Whether it is read-only as no checkpoint can give it back.
+    /// Tells whether it is read-only as no checkpoint can give it back.
     pub fn lacks_checkpoint(&self, path: &AbsPath) -> bool {
         !self.is_granted(path) && self.read_only_paths.iter().any(|it| path.is_within(it))
     }
@@ -291,19 +291,19 @@ impl Confinement {
         self.roots.iter().chain(&self.writable).chain(&self.grant.write)
     }
 
-    /// Whether it cannot be granted: it holds what is kept, as a home folder does, or is held by it.
+    /// Tells whether it cannot be granted: it holds what is kept, as a home folder does, or is held by it.
     pub fn is_too_wide(&self, path: &AbsPath) -> bool {
         self.never_written.iter().any(|it| overlaps(it, path))
     }
 
-    /// Whether it is never written, whatever the user says of the workspace.
+    /// Tells whether it is never written, whatever the user says of the workspace.
     pub fn is_never_written(&self, path: &AbsPath) -> bool {
         let is_own = path.is_within(&self.own_folders.tmp)
             || self.own_folders.caches.as_ref().is_some_and(|it| path.is_within(it));
         self.never_written.iter().any(|it| path.is_within(it)) && !is_own
     }
 
-    /// Whether a secret is not seen. Castor's own folder no question opens.
+    /// Tells whether a secret is not seen. Castor's own folder no question opens.
     pub fn masks_secret(&self, secret: &AbsPath) -> bool {
         let is_online = self.network || self.grant.isolation_reason.is_some();
         let opens = |it: &OpenSecret| overlaps(&it.path, secret) && it.holds_beside(is_online, &self.grant.reach);
@@ -311,7 +311,7 @@ impl Confinement {
     }
 }
 
-/// Whether one of them lies within the other.
+/// Tells whether one of them lies within the other.
 fn overlaps(one: &AbsPath, other: &AbsPath) -> bool {
     one.is_within(other) || other.is_within(one)
 }

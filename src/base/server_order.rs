@@ -29,7 +29,7 @@ impl ServerVerb {
         ("remove", Self::Remove),
     ];
 
-    /// Whether something comes of it without a word behind it.
+    /// Tells whether something comes of it without a word behind it.
     fn stands_alone(self) -> bool {
         matches!(self, Self::Test | Self::Add | Self::Remove)
     }

@@ -87,7 +87,7 @@ struct Around {
 }
 
 impl Around {
-    /// Whether `it` is written out here.
+    /// Tells whether `it` is written out here.
     fn is_odd(&mut self, it: char, next: Option<char>, place: Place) -> bool {
         let is_mark = !is_hidden(it) && !it.is_control() && it.width() == Some(0);
         self.marks = if is_mark { self.marks + 1 } else { 0 };
@@ -102,8 +102,8 @@ impl Around {
     }
 }
 
-/// Whether a hidden character does here what writing needs it for: it joins pictures to one, chooses how a picture looks,
-/// or joins and parts letters of a script that has joined letters.
+/// Tells whether a hidden character does here what writing needs it for: it joins pictures to one, chooses how a
+/// picture looks, or joins and parts letters of a script that has joined letters.
 fn joins(before: Option<char>, it: char, next: Option<char>) -> bool {
     let is_before = |is: fn(char) -> bool| before.is_some_and(is);
     let is_next = |is: fn(char) -> bool| next.is_some_and(is);

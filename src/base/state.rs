@@ -69,13 +69,13 @@ impl StateScope {
         (is_name && key.len() <= MAX_KEY).then_some(scope)
     }
 
-    /// Whether its values are kept outside of sessions.
+    /// Tells whether its values are kept outside of sessions.
     pub fn is_shared(self) -> bool {
         matches!(self, Self::App | Self::User)
     }
 }
 
-/// Whether other sessions may see the key.
+/// Tells whether other sessions may see the key.
 pub fn is_shared(key: &str) -> bool {
     StateScope::of(key).is_some_and(StateScope::is_shared)
 }

@@ -46,7 +46,7 @@ pub trait RunningCommand: Send {
     /// The id of its process and of its group, where these are ours.
     fn pid(&self) -> Option<u32>;
 
-    /// Whether a process can still print.
+    /// Tells whether a process can still print.
     fn is_open(&self) -> bool;
 
     /// What is found when the last of it is gone. Its exit tells nothing of that any more.

@@ -35,7 +35,7 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// Whether a call changes something outside: such a call waits until the log is on disk.
+    /// Tells whether a call changes something outside: such a call waits until the log is on disk.
     pub fn has_side_effects(self) -> bool {
         matches!(self, Self::Edit | Self::Delete | Self::Move | Self::Execute | Self::Other)
     }
@@ -80,7 +80,7 @@ pub enum PolicyClass {
 }
 
 impl PolicyClass {
-    /// Whether its calls act outside of the session: on files, programs, or what a server or a host does.
+    /// Tells whether its calls act outside of the session: on files, programs, or what a server or a host does.
     pub fn acts_outside(self) -> bool {
         match self {
             Self::Foreign | Self::Look | Self::Edit | Self::Run | Self::Fetch => true,
@@ -220,7 +220,7 @@ pub struct TargetPart {
 }
 
 impl Targets {
-    /// Whether it asks something on the network, and only these.
+    /// Tells whether it asks something on the network, and only these.
     pub fn asks_only(&self, hosts: &[String]) -> bool {
         !self.hosts.is_empty() && self.hosts.iter().all(|it| hosts.contains(it))
     }

@@ -166,17 +166,17 @@ impl TrustedFileKind {
         }
     }
 
-    /// Whether castor goes by what was hashed. Programs and the model read the others.
+    /// Tells whether castor goes by what was hashed. Programs and the model read the others.
     pub fn is_read(self) -> bool {
         !matches!(self, Self::Program | Self::SkillFile)
     }
 
-    /// Whether a model goes by what it says.
+    /// Tells whether a model goes by what it says.
     pub fn instructs(self) -> bool {
         matches!(self, Self::Agent | Self::Command | Self::Skill | Self::SkillFile | Self::Memory)
     }
 
-    /// Whether trust is bound to the content. Memory is text for the model, and changes with every day's work.
+    /// Tells whether trust is bound to the content. Memory is text for the model, and changes with every day's work.
     pub fn binds_content(self) -> bool {
         self != Self::Memory
     }
@@ -283,7 +283,8 @@ const MAX_NAMES: usize = 20;
 /// Longest name or command that is shown, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Whether to trust a folder is to trust about all that the user has: it is the top of the disk, or a home is in it.
+/// Tells whether to trust a folder is to trust about all that the user has: it is the top of the disk, or a home is in
+/// it.
 pub fn is_wide(folder: &AbsPath, homes: &[AbsPath]) -> bool {
     folder.parent().is_none() || homes.iter().any(|it| it.is_within(folder))
 }

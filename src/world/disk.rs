@@ -136,7 +136,7 @@ fn meta_of(it: &Metadata) -> Meta {
     Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) }
 }
 
-/// Whether only root can change it. Unknown outside of Unix.
+/// Tells whether only root can change it. Unknown outside of Unix.
 pub fn only_root_can_write(path: &AbsPath) -> bool {
     #[cfg(unix)]
     {
@@ -349,7 +349,7 @@ pub fn remove_tree(path: &AbsPath) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Whether an open file still has a name: somebody may have removed or replaced it since it was opened.
+/// Tells whether an open file still has a name: somebody may have removed or replaced it since it was opened.
 pub fn is_linked(_file: &File) -> bool {
     #[cfg(unix)]
     {

@@ -145,7 +145,7 @@ fn usable(client: &Result<Client, LinkError>) -> Result<&Client, Failure> {
     client.as_ref().map_err(why)
 }
 
-/// Whether a server listens on that port of this machine.
+/// Tells whether a server listens on that port of this machine.
 pub async fn is_open(port: u16, within: Duration) -> bool {
     let connect = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
     matches!(timeout(within, connect).await, Ok(Ok(_)))
@@ -166,7 +166,7 @@ pub fn redirect_of(response: &Response, url: &Url) -> Option<Url> {
     url.join(to.to_str().ok()?).ok()
 }
 
-/// Whether a yes to the one is one to the other: the same host, perhaps with `www.` or by https.
+/// Tells whether a yes to the one is one to the other: the same host, perhaps with `www.` or by https.
 pub fn is_same_site(from: &Url, to: &Url) -> bool {
     let host = |it: &Url| it.host_str().map(|it| it.strip_prefix("www.").unwrap_or(it).to_owned());
     let is_upgrade = from.port().is_none() && to.port().is_none() && to.scheme() == "https";

@@ -279,18 +279,18 @@ impl fmt::Debug for Env {
     }
 }
 
-/// Whether a variable, header or setting of this name usually holds a secret.
+/// Tells whether a variable, header or setting of this name usually holds a secret.
 pub fn name_looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_NAMES.iter().any(|it| name.contains(it))
 }
 
-/// Whether a workspace's settings may have this variable's value.
+/// Tells whether a workspace's settings may have this variable's value.
 pub fn is_open_to_workspace(name: &str, value: &str) -> bool {
     WORKSPACE_VARS.iter().any(|it| matches(it, name)) && !name_looks_secret(name) && !value_looks_secret(value)
 }
 
-/// Whether this text has the form of a well-known kind of secret.
+/// Tells whether this text has the form of a well-known kind of secret.
 pub fn value_looks_secret(value: &str) -> bool {
     let value = value.trim();
     let bare = value.strip_prefix("Bearer ").unwrap_or(value);

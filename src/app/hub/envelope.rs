@@ -48,7 +48,7 @@ pub fn read<T: DeserializeOwned + Default>(params: Option<&RawValue>) -> T {
     params.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
 }
 
-/// Whether a client declares tools that it runs itself; names of the agent's tools are none.
+/// Tells whether a client declares tools that it runs itself; names of the agent's tools are none.
 pub fn brings_tools(params: Option<&RawValue>) -> bool {
     // Most messages say nothing of the kind, and need not be read for it.
     if !params.is_some_and(|it| it.get().contains("\"tools\"") || it.get().contains("\"hostToolExecution\"")) {

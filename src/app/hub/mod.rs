@@ -170,7 +170,7 @@ struct SharedQuestion {
 }
 
 impl SharedQuestion {
-    /// Whether a connection that joins the session is asked, too.
+    /// Tells whether a connection that joins the session is asked, too.
     fn is_open_to(&self, session: &str, number: u64) -> bool {
         self.session == session && !self.is_call && !self.asked.contains(&number)
     }
@@ -212,7 +212,7 @@ impl Hub {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether its agent has nothing to do that anybody would miss.
+    /// Tells whether its agent has nothing to do that anybody would miss.
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.sessions.is_empty() && self.requests.is_empty()
     }

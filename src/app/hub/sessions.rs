@@ -84,7 +84,7 @@ impl Hub {
         messages.into_iter().for_each(|it| self.send(number, it));
     }
 
-    /// Whether it was attached. The session goes on.
+    /// Tells whether it was attached. The session goes on.
     pub(super) fn detach(&mut self, session: &str, number: u64) -> bool {
         let now_ms = self.now_ms;
         let Some(it) = self.sessions.get_mut(session).filter(|it| it.attached.contains(&number)) else { return false };

@@ -58,7 +58,7 @@ impl Catalog {
         self.0.insert(provider.to_owned(), models.into_iter().map(Row::from).collect());
     }
 
-    /// Whether a list of this provider is kept.
+    /// Tells whether a list of this provider is kept.
     pub fn has_list(&self, provider: &str) -> bool {
         !self.of(provider).is_empty()
     }

@@ -49,7 +49,7 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// Whether HTTP can carry this.
+/// Tells whether HTTP can carry this.
 pub fn is_header(name: &str, value: &str) -> bool {
     let good_name = !name.is_empty() && name.bytes().all(is_token);
     good_name && value.bytes().all(|it| it == b'\t' || it == b' ' || it.is_ascii_graphic())

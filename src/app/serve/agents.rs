@@ -91,7 +91,7 @@ impl RunningAgent {
         _ = self.lines.send(line);
     }
 
-    /// Whether it takes what it is sent.
+    /// Tells whether it takes what it is sent.
     pub fn keeps_up(&self) -> bool {
         self.queued.load(Ordering::Relaxed) < MAX_QUEUED
     }
@@ -105,7 +105,7 @@ struct Outlet {
 }
 
 impl Outlet {
-    /// Whether anybody listens.
+    /// Tells whether anybody listens.
     async fn send(&self, what: AgentEvent) -> bool {
         let news = AgentNews { principal: self.principal.clone(), number: self.number, what };
         self.news.send(news).await.is_ok()

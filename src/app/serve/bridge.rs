@@ -188,7 +188,7 @@ impl Bridge {
         Ok(true)
     }
 
-    /// Whether the socket took it.
+    /// Tells whether the socket took it.
     async fn pass_on(&mut self, n: usize, sender: &mut SocketSender) -> bool {
         self.framer.push(self.buffer.get(..n).unwrap_or_default());
         let mut is_open = true;
@@ -209,7 +209,7 @@ impl Bridge {
         is_open
     }
 
-    /// Whether the client takes it.
+    /// Tells whether the client takes it.
     async fn write(&mut self, text: &Bytes) -> bool {
         if let Some(it) = &mut self.earlier {
             it.after += 1;

@@ -117,7 +117,7 @@ impl ConnectionTable {
         Some(stream)
     }
 
-    /// Whether it may stay: one that keeps nothing of what it should get is of no use.
+    /// Tells whether it may stay: one that keeps nothing of what it should get is of no use.
     pub fn push(&mut self, number: u64, message: Bytes, now_ms: u64) -> bool {
         let Some(connection) = self.all.get_mut(&number) else { return true };
         if let Some(reply) = connection.first_answer.take() {
@@ -171,7 +171,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether it was the one by which the client hears.
+    /// Tells whether it was the one by which the client hears.
     pub fn end_stream(&mut self, key: StreamKey, now_ms: u64) -> bool {
         let Some(connection) = self.all.get_mut(&key.connection) else { return false };
         connection.side.retain(|it| it.number != key.stream);

@@ -55,7 +55,7 @@ struct NewsOutlet {
 }
 
 impl NewsOutlet {
-    /// Whether anybody listens.
+    /// Tells whether anybody listens.
     async fn send(&self, event: MachineEvent) -> bool {
         self.news.send(MachineNews { principal: self.principal.clone(), event }).await.is_ok()
     }

@@ -112,7 +112,7 @@ impl TokenFile {
         }
     }
 
-    /// Whether there was such a token. The last one of a principal takes its rights with it.
+    /// Tells whether there was such a token. The last one of a principal takes its rights with it.
     pub fn remove(&mut self, name: &str) -> bool {
         let n = self.tokens.len();
         self.tokens.retain(|it| it.name != name);

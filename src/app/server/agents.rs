@@ -133,7 +133,7 @@ pub fn update_offer(live: &mut LiveSession, lines: &mut Vec<u8>) {
     }
 }
 
-/// Whether there is another offer.
+/// Tells whether there is another offer.
 fn renew_offer(live: &mut LiveSession) -> bool {
     let offer = &mut live.profile.offer;
     let (agents, limits) = (offered(&live.session), live.session.configured_limits());

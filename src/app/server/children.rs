@@ -362,7 +362,7 @@ fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
     !ids.is_empty()
 }
 
-/// Whether a session is a sub-agent of the other one, or of one below it.
+/// Tells whether a session is a sub-agent of the other one, or of one below it.
 pub fn is_below(sessions: &BTreeMap<SessionId, LiveSession>, id: &SessionId, above: &SessionId) -> bool {
     let above_it = |id: &SessionId| Some(&sessions.get(id)?.parent.as_ref()?.session);
     std::iter::successors(above_it(id), |it| above_it(it)).any(|it| it == above)

@@ -25,7 +25,7 @@ pub struct EarlyEffects {
 }
 
 impl EarlyEffects {
-    /// Whether an effect may overtake what waits.
+    /// Tells whether an effect may overtake what waits.
     pub fn may_begin(self) -> bool {
         !self.is_over && self.n_ahead < MAX_AHEAD
     }
@@ -65,7 +65,7 @@ fn only_looks(effect: &Effect, class_of: impl Fn(&ToolCall) -> PolicyClass) -> b
     }
 }
 
-/// Whether an effect behind it is the same before it.
+/// Tells whether an effect behind it is the same before it.
 fn lets_pass(act: &Act) -> bool {
     match act {
         Act::Log(Entry { fact, .. }) => match fact {

@@ -55,7 +55,7 @@ pub enum ClientRequest {
 }
 
 impl ClientRequest {
-    /// Whether the task of this effect waits for the answer.
+    /// Tells whether the task of this effect waits for the answer.
     pub fn is_call_of(&self, id: &SessionId, of: EffectId) -> bool {
         matches!(self, Self::EditorCall { session, effect, .. } if session == id && *effect == of)
     }
@@ -65,7 +65,7 @@ impl ClientRequest {
         if let Self::Relayed { server, .. } = self { Some(*server) } else { None }
     }
 
-    /// Whether this session has the question before its user.
+    /// Tells whether this session has the question before its user.
     pub fn is_question_of(&self, id: &SessionId) -> bool {
         matches!(self, Self::Question { askers, .. } if askers.iter().any(|it| it.0 == *id))
     }

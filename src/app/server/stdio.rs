@@ -195,7 +195,7 @@ fn read_on_thread(fd: OwnedFd, events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether stdin is closed for writing, whatever is still in it.
+/// Tells whether stdin is closed for writing, whatever is still in it.
 pub fn stdin_is_closed() -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::empty())];

@@ -70,7 +70,7 @@ impl Traces {
         self.requests.len() + self.turns.len() + self.agents.len()
     }
 
-    /// Whether any request is traced.
+    /// Tells whether any request is traced.
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }

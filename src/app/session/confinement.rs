@@ -45,7 +45,7 @@ pub fn policy_sandbox(hold: SandboxState, ground: &FolderConfig, settings: &Sett
     }
 }
 
-/// Whether git starts no program of the folder, before the user's trust decision.
+/// Tells whether git starts no program of the folder, before the user's trust decision.
 pub fn has_plain_repository(ground: &FolderConfig) -> bool {
     let git = || sandbox::repository::around(&ground.folder);
     is_harmless(ground) && git().is_none_or(|it| sandbox::is_plain(it.as_path()))
@@ -61,7 +61,7 @@ pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
         .err()
 }
 
-/// Whether commands may write in the folder: it is trusted, or it is not distrusted and holds no configuration.
+/// Tells whether commands may write in the folder: it is trusted, or it is not distrusted and holds no configuration.
 pub fn is_harmless(ground: &FolderConfig) -> bool {
     ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }

@@ -47,7 +47,7 @@ impl Followers {
         id
     }
 
-    /// Whether there was such a subscription.
+    /// Tells whether there was such a subscription.
     pub fn unsubscribe(&mut self, id: &str) -> bool {
         self.subscriptions.remove(id).is_some()
     }

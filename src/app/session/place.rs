@@ -114,7 +114,7 @@ pub(super) fn merged_settings(options: &Options, ground: &FolderConfig) -> (Sett
     (settings, warnings)
 }
 
-/// Whether the user wants to work without questions in the folder, and may.
+/// Tells whether the user wants to work without questions in the folder, and may.
 fn has_auto(ground: &FolderConfig, settings: &Settings) -> bool {
     let is_kept = |home: &AbsPath| saved::load_grants(home, &ground.folder).0.contains(&Grant::Auto);
     ground.trust.is_trusted()

@@ -38,7 +38,7 @@ impl SessionBasis {
         Self { folders: folders.clone(), settings, layers, env, trust: ground.trust.clone() }
     }
 
-    /// Whether a session of now would be another one.
+    /// Tells whether a session of now would be another one.
     pub fn differs(&self, now: &Self) -> bool {
         let is_trusted = |of: &Self| of.trust.is_trusted();
         (&self.settings, is_trusted(self)) != (&now.settings, is_trusted(now)) || self.values() != now.values()

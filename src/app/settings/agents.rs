@@ -13,7 +13,7 @@ const OVERRIDES: &str = "agents.overrides";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSettings {
     pub enabled: bool,
-    /// Whether the agent that learns from earlier sessions is on.
+    /// The agent that learns from earlier sessions is on.
     pub auto_memory: bool,
     /// By name of the agent.
     pub overrides: BTreeMap<String, AgentOverride>,

@@ -321,12 +321,12 @@ pub fn absence(path: &str) -> Option<&'static str> {
     (!is_used(path)).then_some(why)
 }
 
-/// Whether Gemini CLI has settings below this path.
+/// Tells whether Gemini CLI has settings below this path.
 pub fn is_group(path: &str) -> bool {
     SETTINGS.iter().any(|(name, _)| path_below(name, path).is_some())
 }
 
-/// Whether castor goes by this very key.
+/// Tells whether castor goes by this very key.
 fn is_used(path: &str) -> bool {
     keys::find(path).is_some_and(|it| it.usage == Usage::Used)
 }

@@ -389,7 +389,7 @@ pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|it| it.path == path)
 }
 
-/// Whether known settings lie below this path.
+/// Tells whether known settings lie below this path.
 pub fn is_group(path: &str) -> bool {
     KEYS.iter().any(|it| path_below(it.path, path).is_some())
 }

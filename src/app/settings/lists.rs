@@ -78,7 +78,7 @@ pub fn saved_answers(sources: Sources<'_>) -> SavedAnswers {
     }
 }
 
-/// Whether what was allowed for ever counts no longer.
+/// Tells whether what was allowed for ever counts no longer.
 pub fn bars_saved(sources: Sources<'_>) -> bool {
     Getter(sources).switched_off("security.disableAlwaysAllow")
 }

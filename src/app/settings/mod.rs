@@ -230,9 +230,9 @@ pub struct FailureSettings {
     pub models: Vec<String>,
     /// What may be done about it.
     pub policies: FallbackPolicies,
-    /// Whether a model that goes round in circles is stopped.
+    /// A model that goes round in circles is stopped.
     pub watches_loops: bool,
-    /// Whether a model is asked if an answer is the last one.
+    /// A model is asked if an answer is the last one.
     pub asks_next_speaker: bool,
 }
 

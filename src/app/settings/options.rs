@@ -53,7 +53,7 @@ impl SessionRights {
 }
 
 impl Options {
-    /// Whether sessions work without a key: scripted, or the demo.
+    /// Tells whether sessions work without a key: scripted, or the demo.
     pub fn needs_no_access(&self) -> bool {
         self.script.is_some() || self.model.as_deref() == Some(DEMO)
     }

@@ -2,7 +2,7 @@
 
 use super::{Getter, Sources};
 
-/// Whether the chat takes the keys of vi.
+/// Tells whether the chat takes the keys of vi.
 pub fn takes_vi_keys(sources: Sources<'_>) -> bool {
     Getter(sources).flag("general.vimMode")
 }

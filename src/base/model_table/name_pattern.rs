@@ -18,7 +18,7 @@ impl NamePattern {
         2 * (self.0.len() - stars) + usize::from(stars == 0)
     }
 
-    /// Whether the model's own name is meant, with or without the date of a snapshot.
+    /// Tells whether the model's own name is meant, with or without the date of a snapshot.
     pub fn fits(&self, name: &ModelName<'_>) -> bool {
         let fits = |it: &str| fits(self.0.as_bytes(), it.as_bytes());
         fits(name.dated) || (name.undated.len() < name.dated.len() && fits(name.undated))
@@ -115,7 +115,7 @@ fn is_same(pattern: &[u8], p: usize, name: &[u8], n: usize) -> bool {
         || (is_point(wanted) && is_point(found) && is_in_version(pattern, p) && is_in_version(name, n))
 }
 
-/// Whether digits stand on both sides, and those behind are a version's: no year and no day.
+/// Tells whether digits stand on both sides, and those behind are a version's: no year and no day.
 fn is_in_version(text: &[u8], at: usize) -> bool {
     let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
     at > 0 && is_digit(at - 1) && is_digit(at + 1) && !(is_digit(at + 2) && is_digit(at + 3))

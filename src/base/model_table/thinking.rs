@@ -64,7 +64,7 @@ impl ThinkingRange {
         &self.levels
     }
 
-    /// Whether the model can be asked for its thoughts.
+    /// Tells whether the model can be asked for its thoughts.
     pub fn is_known_to_think(&self) -> bool {
         !matches!(self.kind, ThinkingKind::Unknown | ThinkingKind::None)
     }

@@ -81,7 +81,7 @@ impl HostGrant {
         is_host && self.port.is_none_or(|it| it == target.port)
     }
 
-    /// Whether it is one host of the group of registries.
+    /// Tells whether it is one host of the group of registries.
     pub fn is_of_registries(&self) -> bool {
         match (&self.pattern, self.port) {
             (HostPattern::Exact(host), Some(port)) => Self::REGISTRIES.matches(&HostPort { host: host.clone(), port }),
@@ -193,7 +193,7 @@ impl Reach {
         add_new(&mut self.ports, &more.ports);
     }
 
-    /// Whether data can leave the machine by it. A port of this machine is a program that the user named.
+    /// Tells whether data can leave the machine by it. A port of this machine is a program that the user named.
     pub fn leads_out(&self) -> bool {
         !self.sockets.is_empty() || !self.hosts.allowed.is_empty()
     }

@@ -14,20 +14,20 @@ pub struct ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// Whether no command of a session in these folders would see `real`. A workspace in what is masked is seen.
+    /// Tells whether no command of a session in these folders would see `real`. A workspace in what is masked is seen.
     pub fn is_masked(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
         let opens = |all: &AbsPath| roots.iter().any(|it| it.is_within(all) && real.is_within(it));
         self.masked.iter().any(|it| real.is_within(it) && !opens(it))
     }
 
-    /// Whether it lies in the part of the home folder that no command sees without a yes.
+    /// Tells whether it lies in the part of the home folder that no command sees without a yes.
     pub fn is_hidden(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
         let is_tools = |home: &AbsPath| TOOL_FOLDERS.iter().any(|it| real.is_within(&home.join(*it)));
         let is_opened = || roots.iter().chain(&self.readable).any(|it| real.is_within(it));
         self.home.as_ref().is_some_and(|home| real.is_within(home) && !is_tools(home)) && !is_opened()
     }
 
-    /// Whether none would write it. What is elsewhere is asked about as that.
+    /// Tells whether none would write it. What is elsewhere is asked about as that.
     pub fn is_never_written(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
         let root = roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count());
         root.is_some_and(|root| self.never_written.iter().any(|it| it.is_within(root) && real.is_within(it)))

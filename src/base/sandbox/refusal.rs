@@ -56,7 +56,7 @@ impl Refused {
         }
     }
 
-    /// Whether it is about another machine.
+    /// Tells whether it is about another machine.
     pub fn is_far(&self) -> bool {
         match self {
             Self::Connect(to) => !to.ip().to_canonical().is_loopback(),

@@ -22,7 +22,7 @@ impl Confinement {
         tops.chain(more.cloned())
     }
 
-    /// Whether a session's own folder stands in place of `/tmp`: it does not where that is what is worked in.
+    /// Tells whether a session's own folder stands in place of `/tmp`: it does not where that is what is worked in.
     pub fn has_own_tmp(&self) -> bool {
         !self.writable_folders().any(|it| Path::new(TMP).starts_with(it.as_path()))
     }

@@ -76,7 +76,7 @@ impl Caller {
         res
     }
 
-    /// Whether the task of a run before waits for a message.
+    /// Tells whether the task of a run before waits for a message.
     pub async fn is_waiting(&self, memory: &Memory) -> bool {
         let Some(id) = &memory.task else { return false };
         let task = self.get_task(id).await;

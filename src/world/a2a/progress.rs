@@ -69,7 +69,7 @@ impl TaskProgress {
         self.task().filter(|_| self.state == TaskState::AuthRequired)
     }
 
-    /// Whether the server works on it.
+    /// Tells whether the server works on it.
     pub fn is_under_way(&self) -> bool {
         self.task.is_some() && self.outcome().is_none()
     }

@@ -29,7 +29,7 @@ struct AllowedNames<'a> {
 }
 
 impl AllowedNames<'_> {
-    /// Whether an argument of that name is a path.
+    /// Tells whether an argument of that name is a path.
     fn are_paths(&self, key: &str) -> bool {
         let lower = key.to_ascii_lowercase();
         let looks = ["path", "directory", "file"].iter().any(|it| lower.contains(it))
@@ -93,7 +93,8 @@ fn resolve_parts(site: &CheckSite, written: &str) -> io::Result<AbsPath> {
     })
 }
 
-/// Whether a part of the path is that name to any file system: case, dots and blanks at the end, streams do not count.
+/// Tells whether a part of the path is that name to any file system: case, dots and blanks at the end, streams do not
+/// count.
 fn has_component(path: &str, name: &str) -> bool {
     path.split(['/', '\\']).any(|part| {
         let part = part.split(':').next().unwrap_or_default();

@@ -104,7 +104,7 @@ impl Blobs {
         if hash_of(&bytes) == *hash { Ok(bytes) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
-    /// Whether the content is there and is what its name says.
+    /// Tells whether the content is there and is what its name says.
     pub fn is_sound(&self, hash: &Hash) -> bool {
         self.open_any(hash).and_then(|it| hash_of_file(&it)).is_ok_and(|it| it == *hash)
     }

@@ -54,7 +54,7 @@ pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> C
     res
 }
 
-/// Whether a change cannot be taken back. That something was built is no loss.
+/// Tells whether a change cannot be taken back. That something was built is no loss.
 fn is_lost(change: &Change) -> bool {
     !matches!((change.old.why(), change.new.why()), (None, None | Some(NotHeld::Exempt)))
 }
@@ -75,7 +75,7 @@ fn shown_kind(change: &Change) -> Option<(&[u8], ChangeKind)> {
     }
 }
 
-/// Whether it is a file of the user's, with text that may be shown.
+/// Tells whether it is a file of the user's, with text that may be shown.
 fn is_own(change: &Change) -> bool {
     git::part(&change.path).is_none_or(|it| it == Part::Config)
 }

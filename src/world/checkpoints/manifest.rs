@@ -40,7 +40,7 @@ impl Manifest {
         self.entries.get(path).map_or(&self.nothing, |it| &it.node)
     }
 
-    /// Whether it lies in a folder that is not held, and so is held by itself if it is held.
+    /// Tells whether it lies in a folder that is not held, and so is held by itself if it is held.
     pub fn is_single(&self, path: &[u8]) -> bool {
         node::ancestors(path).any(|it| self.get(it).is_passed_over())
     }

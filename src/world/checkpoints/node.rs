@@ -107,8 +107,8 @@ impl Node {
         matches!(self.kind, Kind::Skipped(NotHeld::Exempt | NotHeld::Full))
     }
 
-    /// Whether nothing that is held differs. Times and inodes are no part of it, but of what is not held they are all
-    /// that is known.
+    /// Tells whether nothing that is held differs. Times and inodes are no part of it, but of what is not held they are
+    /// all that is known.
     pub fn is_same(&self, other: &Self) -> bool {
         let known = match &self.kind {
             Kind::Skipped(NotHeld::Big | NotHeld::Full | NotHeld::Unreadable) => self.mark == other.mark,

@@ -174,7 +174,7 @@ impl Undo<'_> {
         Some(Node::unseen(Kind::File(hash_of(bytes)), 0o644, bytes.len() as u64))
     }
 
-    /// Whether the same is staged; git notes the files' times anew whenever it looks.
+    /// Tells whether the same is staged; git notes the files' times anew whenever it looks.
     fn is_same_index(&self, a: &Node, b: &Node) -> bool {
         let read = |it: &Node| self.store.blobs.read(&it.hash()?).ok();
         let (Some(a), Some(b)) = (read(a), read(b)) else { return false };

@@ -67,12 +67,12 @@ impl Change {
         self.new.hash().filter(|_| self.is_new_content())
     }
 
-    /// Whether more than a mode changes.
+    /// Tells whether more than a mode changes.
     pub fn is_new_content(&self) -> bool {
         self.old.kind != self.new.kind
     }
 
-    /// Whether nothing changed but what castor itself puts into a repository while something confined runs.
+    /// Tells whether nothing changed but what castor itself puts into a repository while something confined runs.
     pub fn is_placeholder(&self) -> bool {
         let name = git::git_path(&self.path).and_then(|it| it.inner.rsplit(|it| *it == b'/').next());
         let own = GIT_CONFIG.iter().find(|it| name == Some(it.0.as_bytes()));

@@ -44,7 +44,7 @@ impl IgnoreLists {
         Self { lists, ..Self::default() }
     }
 
-    /// Whether a path is a list that counts.
+    /// Tells whether a path is a list that counts.
     pub fn is_list(path: &[u8]) -> bool {
         IGNORES.iter().chain([&INDEX]).any(|it| path.ends_with(it))
     }
@@ -59,7 +59,7 @@ impl IgnoreLists {
         names.collect::<Vec<_>>().join(&0)
     }
 
-    /// Whether a folder with this path is not held.
+    /// Tells whether a folder with this path is not held.
     pub fn is_exempt(&self, root: &DirFd, path: &[u8]) -> bool {
         node::split(path).is_some_and(|it| is_built(it.1))
             && git::git_path(path).is_none()
@@ -77,7 +77,7 @@ impl IgnoreLists {
         said.find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
     }
 
-    /// Whether the repository of `path` has files in it all the same.
+    /// Tells whether the repository of `path` has files in it all the same.
     fn has_tracked(&self, root: &DirFd, path: &[u8]) -> bool {
         let mut lists = node::ancestors(path).map(|dir| (dir, self.list(root, dir, INDEX)));
         let nearest = lists.find(|it| !it.1.tracked.is_empty());

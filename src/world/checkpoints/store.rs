@@ -233,7 +233,7 @@ impl Store {
         self.manifest.set(path, node);
     }
 
-    /// Whether the content that is to come is there, and is what was put there.
+    /// Tells whether the content that is to come is there, and is what was put there.
     pub fn has(&self, step: &Change) -> bool {
         step.new_content().is_none_or(|it| self.blobs.is_sound(&it))
     }

@@ -29,7 +29,7 @@ const READ: OFlags = BARE.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const CREATE: OFlags = BARE.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::EXCL);
 const OWN: OFlags = BARE.union(OFlags::RDWR);
 
-/// Whether an error says only that the thing is not there, or is another thing by now.
+/// Tells whether an error says only that the thing is not there, or is another thing by now.
 pub fn is_missing(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV))
@@ -309,7 +309,7 @@ pub fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(split(path).map(|it| it.0), |it| split(it).map(|it| it.0))
 }
 
-/// Whether `path` is `dir` or below it.
+/// Tells whether `path` is `dir` or below it.
 pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
     dir.is_empty() || path.strip_prefix(dir).is_some_and(|it| it.is_empty() || it.starts_with(b"/"))
 }

@@ -124,7 +124,7 @@ impl<'a> CommitSearch<'a> {
         Self { checkout, tips, objects: checkout.objects() }
     }
 
-    /// Whether each of these files is in some commit.
+    /// Tells whether each of these files is in some commit.
     pub fn has(&self, files: &[FileContent]) -> bool {
         let mut left: Vec<_> = files.iter().map(|it| (it.0, hash(ObjectKind::Blob, it.1), it.2)).collect();
         // What git never stored is in no commit.

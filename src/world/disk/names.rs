@@ -6,7 +6,7 @@ use std::{borrow::Borrow, collections::HashSet, fs, io};
 use super::{Meta, names, parallel::in_parallel};
 use crate::base::path::AbsPath;
 
-/// Whether something has that name, also a link that leads nowhere.
+/// Tells whether something has that name, also a link that leads nowhere.
 pub fn path_exists(path: &AbsPath) -> bool {
     fs::symlink_metadata(path).is_ok()
 }

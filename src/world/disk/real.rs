@@ -81,8 +81,9 @@ pub fn check_dir(real: &AbsPath) -> io::Result<()> {
     open_dir(real).map(drop)
 }
 
-/// Whether no link is on the way, as far as there is a way: then the path is its own real one. Most are, and to ask so
-/// takes one call, where each name by itself takes one, and all of them again where the end is missing. `false`: perhaps.
+/// Tells whether no link is on the way, as far as there is a way: then the path is its own real one. Most are, and to
+/// ask so takes one call, where each name by itself takes one, and all of them again where the end is missing. `false`:
+/// perhaps.
 pub fn is_free_of_links(path: &AbsPath) -> bool {
     match open_whole(path, PLACE) {
         Some(Ok(_)) => true,

@@ -50,7 +50,7 @@ pub fn free_bytes(path: &AbsPath) -> Option<u64> {
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Whether there is anything but folders among the first `max` entries of a tree.
+/// Tells whether there is anything but folders among the first `max` entries of a tree.
 pub fn has_files(root: &AbsPath, max: usize) -> bool {
     entries_below(root, max).any(|it| it.file_type().is_ok_and(|it| !it.is_dir()))
 }

@@ -32,7 +32,7 @@ impl Resolve for PublicNames {
     }
 }
 
-/// Whether an address of this kind stands in the URL itself: no name is looked up for it.
+/// Tells whether an address of this kind stands in the URL itself: no name is looked up for it.
 pub fn has_private_address(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);

@@ -290,7 +290,7 @@ fn log_message(server: &str, it: &LoggingMessageNotificationParam) {
     }
 }
 
-/// Whether the server speaks a revision from which on there is none.
+/// Tells whether the server speaks a revision from which on there is none.
 fn has_no_handshake(error: &ClientInitializeError) -> bool {
     let codes = [
         ErrorCode::METHOD_NOT_FOUND,
@@ -302,7 +302,7 @@ fn has_no_handshake(error: &ClientInitializeError) -> bool {
     matches!(error, ClientInitializeError::JsonRpcError(it) if codes.contains(&it.code))
 }
 
-/// Whether the server answered, but not as a handshake is answered.
+/// Tells whether the server answered, but not as a handshake is answered.
 fn is_form(error: &ClientInitializeError) -> bool {
     use ClientInitializeError as It;
     let is_closed = matches!(error, It::ConnectionClosed(_) | It::TransportError { .. } | It::Cancelled);

@@ -27,7 +27,7 @@ const MAX_OPEN: usize = 4;
 #[derive(Clone)]
 pub(super) struct ServerAsker {
     shows: ElicitationSupport,
-    /// Whether a model may be asked.
+    /// A model may be asked.
     pub samples: bool,
     tell: EventSink,
     n_asked: Arc<AtomicU64>,

@@ -48,7 +48,7 @@ pub(super) enum SseError {
 }
 
 impl StartError {
-    /// Whether another try is of no use.
+    /// Tells whether another try is of no use.
     pub(super) fn is_final(&self) -> bool {
         let wants_credential = matches!(self, Self::Unauthorized(_) | Self::NeedsScopes(_) | Self::Status(401));
         wants_credential || matches!(self, Self::Refused(_) | Self::Broken(_))
@@ -61,7 +61,7 @@ impl SseError {
     }
 }
 
-/// Whether a server wants another credential than what castor proves itself with: HTTP status 401.
+/// Tells whether a server wants another credential than what castor proves itself with: HTTP status 401.
 pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
     let is_it = |it: &(dyn Error + 'static)| {
         let answer = it.downcast_ref::<StreamableHttpError<reqwest::Error>>();

@@ -75,7 +75,8 @@ fn texts(result: &Value) -> Vec<&str> {
     texts.filter_map(Value::as_str).collect()
 }
 
-/// Whether texts say what the structured result says: as its JSON, or, where it is a list, one text for each item.
+/// Tells whether texts say what the structured result says: as its JSON, or, where it is a list, one text for each
+/// item.
 fn repeats(texts: &[&str], structured: &Value) -> bool {
     let is_it =
         |text: &str, it: &Value| it == text || serde_json::from_str::<Value>(text).is_ok_and(|said| said == *it);

@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 pub struct Subscriptions(Arc<Mutex<BTreeSet<String>>>);
 
 impl Subscriptions {
-    /// Whether it is one of them: of all else a server need not speak.
+    /// Tells whether it is one of them: of all else a server need not speak.
     pub(super) fn has(&self, uri: &str) -> bool {
         self.with(|it| it.contains(uri))
     }

@@ -48,7 +48,7 @@ impl<'a> SentIds<'a> {
         })
     }
 
-    /// Whether a call of the turn has an id that goes back as it came.
+    /// Tells whether a call of the turn has an id that goes back as it came.
     pub fn has_own(&self) -> bool {
         self.calls.into_iter().flat_map(calls_of).any(|(_, _, signature)| self.is_own(signature))
     }

@@ -59,7 +59,7 @@ pub fn of_anthropic(schema: &Value) -> Option<Value> {
     close(&legalize_part(schema, &OPENAI), 0).map(Value::Object)
 }
 
-/// Whether OpenAI can enforce a schema: every object is closed, and requires all of its properties.
+/// Tells whether OpenAI can enforce a schema: every object is closed, and requires all of its properties.
 fn is_strict(schema: &Value, depth: usize) -> bool {
     let Some(schema) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else { return false };
     let says = ["type", "anyOf", "$ref", "enum", "const"].iter().any(|it| schema.contains_key(*it));

@@ -127,7 +127,7 @@ pub trait Generator: Send + Sync {
         None
     }
 
-    /// Whether it starts processes: then it does not answer on the loop's thread.
+    /// Tells whether it starts processes: then it does not answer on the loop's thread.
     fn may_block(&self) -> bool {
         false
     }

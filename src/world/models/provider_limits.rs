@@ -64,7 +64,8 @@ pub fn unsign<'a>(provider: &str, signature: &'a str) -> Option<&'a str> {
     signature.strip_prefix(provider)?.strip_prefix(':')
 }
 
-/// Whether a signature bears the mark of `provider`, or, for `None`, no mark: Gemini's are base64, without a colon.
+/// Tells whether a signature bears the mark of `provider`, or, for `None`, no mark: Gemini's are base64, without a
+/// colon.
 pub fn is_signed_by(signature: &str, provider: Option<&str>) -> bool {
     match provider {
         Some(it) => unsign(it, signature).is_some(),

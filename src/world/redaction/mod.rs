@@ -173,7 +173,7 @@ impl RedactionPlan {
 }
 
 impl Redactor {
-    /// Whether nothing has to be looked for.
+    /// Tells whether nothing has to be looked for.
     pub fn is_idle(&self) -> bool {
         self.matcher.is_none()
     }

@@ -164,7 +164,7 @@ fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|it| it.is_ascii_alphanumeric() || it == '+' || it == '-')
 }
 
-/// Whether a name says that its value is a secret. The name `author` does not.
+/// Tells whether a name says that its value is a secret. The name `author` does not.
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace("AUTHOR", "");
     NAMES.iter().any(|it| name.contains(it))

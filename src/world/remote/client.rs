@@ -137,7 +137,7 @@ impl ServerAddress {
 }
 
 impl SocketSender {
-    /// Whether it was written.
+    /// Tells whether it was written.
     pub async fn send(&mut self, text: Bytes) -> bool {
         match Utf8Bytes::try_from(text) {
             Ok(it) => self.0.send(Message::Text(it)).await.is_ok(),

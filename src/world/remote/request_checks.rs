@@ -121,7 +121,7 @@ pub fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|it| it.to_str().ok())
 }
 
-/// Whether a list of words in a header has one.
+/// Tells whether a list of words in a header has one.
 pub fn has_word(headers: &HeaderMap, name: &str, word: &str) -> bool {
     words(headers, name).any(|it| it.eq_ignore_ascii_case(word))
 }

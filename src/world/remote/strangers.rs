@@ -39,7 +39,7 @@ impl Strangers {
         res
     }
 
-    /// Whether the oldest one will be gone in a moment.
+    /// Tells whether the oldest one will be gone in a moment.
     pub fn make_room(&mut self) -> bool {
         let is_stranger = |it: &Weak<Stranger>| it.upgrade().filter(|it| !it.is_known());
         let oldest = std::iter::from_fn(|| self.all.pop_front()).find_map(|it| is_stranger(&it));

@@ -54,7 +54,7 @@ impl SocketBytes {
         n.saturating_sub(FREE)
     }
 
-    /// Whether there is room.
+    /// Tells whether there is room.
     fn add(&self, more: usize) -> bool {
         let before = self.n.fetch_add(more, Ordering::Relaxed);
         let counted = Self::counted(before + more) - Self::counted(before);

@@ -126,7 +126,7 @@ async fn say_goodbye(to_say: &mpsc::Sender<CloseFrame>, code: CloseCode, why: &'
 /// Why it is to end: as the loop says, and as the reader found.
 type Endings = (oneshot::Receiver<&'static str>, mpsc::Receiver<CloseFrame>);
 
-/// Whether the client was refused for what it sends.
+/// Tells whether the client was refused for what it sends.
 async fn write(
     to: &mut SplitSink<Socket, Message>,
     mut messages: mpsc::UnboundedReceiver<(u64, Bytes)>,

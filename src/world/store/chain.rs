@@ -18,7 +18,7 @@ const END: &str = r#""}"#;
 pub struct Seal {
     pub before: LineSum,
     pub own: LineSum,
-    /// Whether the line is what its sum says.
+    /// The line is what its sum says.
     pub is_sound: bool,
 }
 

@@ -21,7 +21,7 @@ const BUFFER: usize = 1 << 18;
 /// How a log ends, and what of it is damaged.
 #[derive(Debug, Default)]
 pub struct LogEnd {
-    /// Whether the first fact is `Created`: of another log none counts.
+    /// The first fact is `Created`: of another log none counts.
     pub is_log: bool,
     /// Bytes up to the end of the last whole line.
     pub whole_len: u64,

@@ -27,7 +27,7 @@ pub struct RepairReport {
     /// Of the kept lines, those that only a newer castor understands.
     pub n_unknown: usize,
     pub damage: LogDamage,
-    /// Whether the first line was lost and made anew from what follows.
+    /// The first line was lost and made anew from what follows.
     pub rebuilt: bool,
     /// The log as it was; `None`: there was nothing to repair.
     pub backup: Option<AbsPath>,

@@ -105,8 +105,8 @@ pub(super) fn lock_file(id: &SessionId, file: &File, note: &AbsPath) -> Result<(
     }
 }
 
-/// Whether something may be under way in a log that is so long. Without a note nobody has it; a note may outlive its
-/// writer.
+/// Tells whether something may be under way in a log that is so long. Without a note nobody has it; a note may outlive
+/// its writer.
 pub(super) fn is_at_work(file: &File, note: &AbsPath, len: u64) -> bool {
     let is_quiet = |it: LockHolder| it.quiet_len >= len;
     if !disk::metadata(note).is_ok_and(|it| !it.is_dir) || read_holder(note).is_some_and(is_quiet) {

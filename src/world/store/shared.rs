@@ -77,7 +77,7 @@ impl SessionStore {
         Ok(Self { shared, ..Self::new(home) })
     }
 
-    /// Whether other machines have it, too.
+    /// Tells whether other machines have it, too.
     pub fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
@@ -92,7 +92,7 @@ impl SessionStore {
         self.shared.as_ref().filter(|_| !orders.is_empty()).map(|it| it.start(orders))
     }
 
-    /// Whether there may be something new in a session since `mark`, which is then now.
+    /// Tells whether there may be something new in a session since `mark`, which is then now.
     pub fn has_news(&self, id: &SessionId, mark: &mut NewsMark, now_ms: u64) -> bool {
         let Some(shared) = &self.shared else { return true };
         let seen = shared.news(id);

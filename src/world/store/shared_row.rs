@@ -10,7 +10,7 @@ pub(super) struct SharedRow {
     /// Unix time in milliseconds.
     pub changed_ms: u64,
     pub metadata: Option<String>,
-    /// Whether somebody may be at work in it.
+    /// Somebody may be at work in it.
     pub is_at_work: bool,
 }
 

@@ -175,7 +175,8 @@ fn find_block(file: &Lines<'_>, block: &Block<'_>) -> (Match, Vec<usize>) {
     (Match::Slips, block.apart(found))
 }
 
-/// Whether the lines of the file from `first` on differ from the block by slips of the pen only: `max` characters.
+/// Tells whether the lines of the file from `first` on differ from the block by slips of the pen only: `max`
+/// characters.
 fn is_near(file: &Lines<'_>, block: &Block<'_>, first: usize, max: usize) -> bool {
     let mut left = max;
     block.old.iter().enumerate().all(|(n, old)| {
@@ -230,7 +231,7 @@ fn new_lines(file: &Lines<'_>, block: &Block<'_>, first: usize, by: Match) -> Re
     Ok(Rewriting::new(&pairs, retyping).lines(&block.old, &block.new))
 }
 
-/// Whether the line of the file says something else, and the new lines would keep some of it.
+/// Tells whether the line of the file says something else, and the new lines would keep some of it.
 fn is_stale(pair: &Pair<'_>, new: &[&str]) -> bool {
     if tokens::dense(pair.old) == tokens::dense(pair.file) {
         return false;

@@ -110,7 +110,8 @@ impl Tree {
     }
 }
 
-/// Whether a name says that there are secrets. Most names are no part of a path that does, which takes longer to tell.
+/// Tells whether a name says that there are secrets. Most names are no part of a path that does, which takes longer to
+/// tell.
 fn is_secret(name: &OsStr, path: &AbsPath) -> bool {
     let is_end = |entry: &&str| entry.rsplit('/').next().is_some_and(|it| name.eq_ignore_ascii_case(it));
     SECRETS.find(Path::new(name)).is_some()

@@ -188,7 +188,7 @@ impl Default for Background {
 pub struct Terminals {
     /// The client's own, where it has them and the user wants commands there.
     pub client: Option<Arc<dyn Terminal>>,
-    /// Whether the client draws what our commands print, colours and all.
+    /// The client draws what our commands print, colours and all.
     pub draws_output: bool,
     /// Tells the client which terminal shows a call.
     pub attach: Attach,

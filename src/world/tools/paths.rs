@@ -62,7 +62,7 @@ fn resolve_target_now(
     Ok(TargetPath { path, real, access, line, in_roots, temporary, hidden, named, held })
 }
 
-/// Whether it lies in the session's own folder for temporary files. Blocks.
+/// Tells whether it lies in the session's own folder for temporary files. Blocks.
 pub fn is_temporary(ctx: &ToolContext, real: &AbsPath) -> bool {
     let own = ctx.confined.as_ref().map(|it| &it.own_folders.tmp);
     own.is_some_and(|it| real.is_within(&disk::real_path(it).unwrap_or_else(|_| it.clone())))

@@ -10,7 +10,7 @@ const PHRASES: &[&str] = &[
     "unchanged methods",
 ];
 
-/// Whether `text` has a placeholder that `allowed`, the text it stands for, does not have.
+/// Tells whether `text` has a placeholder that `allowed`, the text it stands for, does not have.
 pub fn has_placeholder(text: &str, allowed: &str) -> bool {
     text.lines().filter_map(phrase).any(|it| !allowed.lines().any(|line| phrase(line) == Some(it)))
 }

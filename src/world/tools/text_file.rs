@@ -280,7 +280,7 @@ impl TextFile {
         })
     }
 
-    /// Whether most lines end in CR LF.
+    /// Tells whether most lines end in CR LF.
     pub fn is_crlf(&self) -> bool {
         let crlf = self.text.matches("\r\n").count();
         crlf > 0 && crlf * 2 >= self.text.matches('\n').count()

@@ -201,9 +201,9 @@ impl WalkPlan {
         }
     }
 
-    /// Whether a path of this walk is one of secrets that nobody named: such files are not read and not told. Of a start
-    /// that is one itself, and was asked about as such, only what is named below it; else the start's own name may be
-    /// the first part of what is secret, as in `.docker/config.json`.
+    /// Tells whether a path of this walk is one of secrets that nobody named: such files are not read and not told. Of
+    /// a start that is one itself, and was asked about as such, only what is named below it; else the start's own name
+    /// may be the first part of what is secret, as in `.docker/config.json`.
     pub fn is_secret(&self, real: &Path) -> bool {
         let judged = if self.is_approved_secret { real.strip_prefix(&self.start).ok() } else { Some(real) };
         judged.is_some_and(|it| SECRETS.find(it).is_some()) || self.masked.iter().any(|it| real.starts_with(it))
@@ -224,7 +224,7 @@ pub fn root_of(real: &AbsPath, roots: &[AbsPath]) -> Option<AbsPath> {
     roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count()).cloned()
 }
 
-/// Whether its name leaves it out.
+/// Tells whether its name leaves it out.
 pub fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
     let Some(name) = path.file_name().and_then(|it| it.to_str()) else { return false };
     match excludes {
@@ -234,7 +234,7 @@ pub fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
     }
 }
 
-/// Whether the ignore files between `top` and `path` hide it. Blocks.
+/// Tells whether the ignore files between `top` and `path` hide it. Blocks.
 pub fn is_ignored(top: &AbsPath, path: &AbsPath, is_dir: bool, rules: &IgnoreRules) -> bool {
     let dir = path.parent().filter(|it| it.is_within(top)).unwrap_or_else(|| top.clone());
     Matcher::new(top, &dir, rules).is_ignored(path, is_dir)

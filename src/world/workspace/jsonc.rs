@@ -99,7 +99,7 @@ pub fn position(text: &[u8], path: &str) -> Option<(usize, usize)> {
     found.map(|it| line_and_column(text, it))
 }
 
-/// Whether a path is the other, or of an object that holds it.
+/// Tells whether a path is the other, or of an object that holds it.
 fn leads_to(here: &str, path: &str) -> bool {
     path.strip_prefix(here).is_some_and(|it| it.is_empty() || it.starts_with('.'))
 }

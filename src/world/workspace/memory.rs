@@ -47,8 +47,8 @@ pub struct MemorySearch {
     pub trust: Trust,
 }
 
-/// Whether a file of that name may be taken for memory: a workspace's settings may name one, and the user's own folders,
-/// where it is looked for, too, hold credentials.
+/// Tells whether a file of that name may be taken for memory: a workspace's settings may name one, and the user's own
+/// folders, where it is looked for, too, hold credentials.
 pub fn is_memory_name(name: &str) -> bool {
     !name.contains(['/', '\\', '\0']) && !name.starts_with('.') && name.to_ascii_lowercase().ends_with(".md")
 }

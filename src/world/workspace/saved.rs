@@ -168,7 +168,7 @@ pub fn list(home: &AbsPath) -> Result<Vec<String>, SavedError> {
 
 type Tables = Vec<toml::Table>;
 
-/// Whether such an entry is there; a file that cannot be understood has none.
+/// Tells whether such an entry is there; a file that cannot be understood has none.
 fn has(book: &GrantFile, home: &AbsPath, is_it: impl Fn(&toml::Table) -> bool) -> io::Result<bool> {
     match read(book, home) {
         Err(SavedError::Io(it)) => Err(it),

@@ -152,7 +152,7 @@ pub fn settings_files(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, Abs
     res
 }
 
-/// Whether the workspace is the user's home, whose files are the user's.
+/// Tells whether the workspace is the user's home, whose files are the user's.
 pub fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
     config_homes(env, reader).contains(&reader.real(workspace))
 }

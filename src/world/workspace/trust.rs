@@ -157,7 +157,7 @@ pub fn set_rule(home: &AbsPath, folder: &AbsPath, level: Option<TrustLevel>) -> 
     Ok((rules != before, warning))
 }
 
-/// Whether castor's own file says that the folder is trusted with its parent.
+/// Tells whether castor's own file says that the folder is trusted with its parent.
 pub fn trusts_parent(home: &AbsPath, folder: &AbsPath) -> bool {
     let folder = fold_case(&Reader::disk().real(folder));
     let rules = read_rules(&home.join(RULES_FILE), Reader::disk()).unwrap_or_default();

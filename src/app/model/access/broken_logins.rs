@@ -10,7 +10,7 @@ use crate::{
 const LOGINS: &[&str] = &["oauth-personal", "login-with-google", "cloud-shell", "compute-default-credentials"];
 const LOGIN: &str = "GOOGLE_GENAI_USE_GCA";
 
-/// Whether the user chose one of them, or Vertex AI, or may choose only one.
+/// Tells whether the user chose one of them, or Vertex AI, or may choose only one.
 pub fn is_chosen(env: &Env, settings: &Settings, given: &CredentialOverride) -> bool {
     let is_enforced = settings.models.enforced_auth.is_some();
     is_enforced || vertex::is_wanted(env, settings, given) || broken_login(env, settings, given).is_some()

@@ -74,7 +74,7 @@ pub enum KeySource {
 }
 
 impl ModelAccess {
-    /// Whether this reaches the same models in the same way, with the same secrets.
+    /// Tells whether this reaches the same models in the same way, with the same secrets.
     pub fn is_same(&self, other: &Self) -> bool {
         let same = |(a, b): (&(String, SecretString), &(String, SecretString))| {
             a.0 == b.0 && a.1.expose_secret() == b.1.expose_secret()
@@ -184,8 +184,8 @@ fn configured_access(env: &Env, settings: &Settings, given: &CredentialOverride)
     })
 }
 
-/// Whether something is configured, or was chosen. What cannot work counts as well: its error says more than a demo
-/// would.
+/// Tells whether something is configured, or was chosen. What cannot work counts as well: its error says more than a
+/// demo would.
 pub fn is_configured(env: &Env, settings: &Settings) -> bool {
     let is_others =
         |it: &str| providers::provider_of(settings, it).is_some() || providers::unknown_model(settings, it).is_some();

@@ -16,7 +16,7 @@ const LOCATION: &[&str] = &["GOOGLE_CLOUD_LOCATION"];
 const BASE_URL: &str = "GOOGLE_VERTEX_BASE_URL";
 const API_VERSION: &str = "v1beta1";
 
-/// Whether Vertex AI is what the user chose: by the client's sign-in, the settings, else the environment.
+/// Tells whether Vertex AI is what the user chose: by the client's sign-in, the settings, else the environment.
 pub fn is_wanted(env: &Env, settings: &Settings, given: &CredentialOverride) -> bool {
     let by_env = || env.get(WISH).is_some_and(|it| matches!(it.trim(), "1") || it.trim().eq_ignore_ascii_case("true"));
     match (given.method, settings.models.auth_type.as_deref()) {

@@ -384,7 +384,7 @@ pub fn unified_diff(diffs: &[FileDiff], cwd: &Path, unseen: &[Unseen]) -> DiffTe
 }
 
 impl EffectTask {
-    /// Whether the client says what these files are.
+    /// Tells whether the client says what these files are.
     fn is_in_editor(&self, files: &[AbsPath]) -> bool {
         let it = &self.resources.files;
         it.reads && it.writes && !files.is_empty()

@@ -58,7 +58,7 @@ pub struct EditorFs {
 }
 
 impl EditorFs {
-    /// Whether the editor may know it: its messages have no name that is no UTF-8.
+    /// Tells whether the editor may know it: its messages have no name that is no UTF-8.
     fn is_known(&self, path: &AbsPath) -> bool {
         path.as_path().to_str().is_some() && self.roots.iter().any(|it| path.is_within(it))
     }
@@ -181,7 +181,7 @@ fn editor_gone(path: &AbsPath) -> FsError {
 /// Terminals of the editor. The loop releases them when their call is over.
 pub struct EditorTerminal {
     pub client: EditorClient,
-    /// Whether the editor takes a command line where the protocol has a program.
+    /// The editor takes a command line where the protocol has a program.
     pub reads_lines: bool,
 }
 

@@ -209,7 +209,7 @@ impl EffectTask {
         EditorClient { session: self.resources.session.clone(), effect: self.id, events: self.requests.clone() }
     }
 
-    /// Whether it is a tool of castor's that works on files: it pages by itself.
+    /// Tells whether it is a tool of castor's that works on files: it pages by itself.
     pub fn is_file_tool(&self, name: &str) -> bool {
         let is_one = |it: &ToolSpec| !matches!(it.traits.class, PolicyClass::Run | PolicyClass::Fetch);
         self.tools.iter().any(|(spec, _)| spec.name == name && is_one(spec))

@@ -16,7 +16,7 @@ pub const MARK: &str = "written by an agent, not looked at";
 /// Most that a list names.
 const NAMED: usize = 100;
 
-/// Whether something that nobody looked at stands at a path, in it or around it.
+/// Tells whether something that nobody looked at stands at a path, in it or around it.
 pub fn is_marked(unseen: &[Unseen], path: &Path) -> bool {
     unseen.iter().any(|it| it.path.starts_with(path) || path.starts_with(&it.path))
 }

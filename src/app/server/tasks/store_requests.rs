@@ -121,7 +121,7 @@ fn fork(store: &SessionStore, order: ForkOrder) -> Result<(SessionId, OpenedLog)
 }
 
 impl StoreRequests {
-    /// Whether something of the session is on its way.
+    /// Tells whether something of the session is on its way.
     pub fn has(&self, id: &SessionId) -> bool {
         !self.queue.is_empty() && self.queue.iter().any(|it| it.session.root() == id.root())
     }

@@ -49,7 +49,7 @@ fn change(bed: &Bed, git: bool) {
     }
 }
 
-/// Whether the thread was ended before it was done.
+/// Tells whether the thread was ended before it was done.
 fn is_killed(plan: Plan, act: impl FnOnce()) -> bool {
     set(plan);
     let res = catch_unwind(AssertUnwindSafe(act));

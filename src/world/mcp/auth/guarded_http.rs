@@ -40,7 +40,7 @@ impl GuardedHttp {
         Ok(Self { http: target.http.clone(), named: [server].into_iter().chain(settings).collect() })
     }
 
-    /// Whether the user named that host, or is on this machine with it.
+    /// Tells whether the user named that host, or is on this machine with it.
     fn is_named(&self, url: &Url) -> bool {
         self.named.iter().any(|it| it.host_str() == url.host_str() || is_this_machine(it) && is_this_machine(url))
     }

@@ -51,7 +51,7 @@ pub trait Decode: Send {
         read_event(self, data, out)
     }
 
-    /// Whether the answer is complete. More may still come.
+    /// Tells whether the answer is complete. More may still come.
     fn is_finished(&mut self) -> bool {
         self.state().finished
     }

@@ -31,7 +31,7 @@ impl AnswerReader {
         Self { sse: sse::Decoder::default(), decoder, chunks: Vec::new(), beginning: Vec::new(), events: 0 }
     }
 
-    /// Whether the answer is complete. More may still come.
+    /// Tells whether the answer is complete. More may still come.
     pub fn is_finished(&mut self) -> bool {
         self.decoder.is_finished()
     }

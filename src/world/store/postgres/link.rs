@@ -66,7 +66,7 @@ impl Target {
     }
 }
 
-/// Whether nobody listens between us and the server.
+/// Tells whether nobody listens between us and the server.
 fn is_near(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|it: std::net::IpAddr| it.is_loopback()),

@@ -222,7 +222,7 @@ impl<'a> FileLines<'a> {
         windows.filter(move |it| fits(&it.1)).map(move |it| from + it.0)
     }
 
-    /// Whether nothing but blank lines comes from there on.
+    /// Tells whether nothing but blank lines comes from there on.
     fn is_end(&self, at: usize) -> bool {
         self.lines.get(at..).unwrap_or_default().iter().all(|it| it.trim().is_empty())
     }

@@ -182,7 +182,8 @@ fn is_in_frame_of_file(pairs: &[Pair<'_>], new: &[&str]) -> Result<bool, IndentF
     }
 }
 
-/// Whether a line that comes anew has a line that stays below it, one level deeper, that had none such in the file.
+/// Tells whether a line that comes anew has a line that stays below it, one level deeper, that had none such in the
+/// file.
 fn wraps_lines(pairs: &[Pair<'_>], new: &[&str]) -> bool {
     let text = |it: &&Pair<'_>| !is_blank(it.file);
     let mut parents: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -235,9 +236,9 @@ fn prefers_tabs(file: &Lines<'_>) -> Option<bool> {
 struct Outcome {
     rule: Rule,
     indents: Vec<String>,
-    /// Whether all are whole levels, as far as these are known.
+    /// All are whole levels, as far as these are known.
     is_whole: bool,
-    /// Whether no line is two levels deeper than the line before it.
+    /// No line is two levels deeper than the line before it.
     is_gradual: bool,
 }
 

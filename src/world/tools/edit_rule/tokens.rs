@@ -150,7 +150,7 @@ pub fn slips<'a>(old: &'a str, file: &str) -> Option<Vec<&'a str>> {
     }
 }
 
-/// Whether two words differ by a letter or two, and in no digit.
+/// Tells whether two words differ by a letter or two, and in no digit.
 fn is_slip(a: &str, b: &str) -> bool {
     let digits = |it: &str| it.chars().filter(|it| it.is_numeric()).collect::<String>();
     let letters = |it: &str| it.chars().collect::<Vec<_>>();
@@ -185,7 +185,7 @@ pub fn distance(a: &[char], b: &[char], max: usize) -> Option<usize> {
     row.last().copied().filter(|it| *it <= max)
 }
 
-/// Whether what `file` has otherwise than `old` goes with `new`: nothing of it is in what `old` and `new` share.
+/// Tells whether what `file` has otherwise than `old` goes with `new`: nothing of it is in what `old` and `new` share.
 pub fn is_replaced(old: &str, new: &str, file: &str) -> bool {
     let (old, new, file) = (tokens(old), tokens(new), tokens(file));
     if old.len().max(new.len()).max(file.len()) > MAX_TOKENS {

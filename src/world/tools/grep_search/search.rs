@@ -271,7 +271,7 @@ impl SearchHits<'_> {
         self.lines.clear();
     }
 
-    /// Whether there are enough hits, and the last one's context is over.
+    /// Tells whether there are enough hits, and the last one's context is over.
     fn is_past(&self, number: Option<u64>) -> bool {
         self.hits == self.most && number.unwrap_or_default() > self.last + self.query.after as u64
     }

@@ -18,7 +18,7 @@ impl<R: Read> Utf8Reader<R> {
         Self { inner, tail: Vec::with_capacity(MAX_TAIL + 1), is_odd: false }
     }
 
-    /// Whether `bytes` go on as UTF-8 behind what was read before.
+    /// Tells whether `bytes` go on as UTF-8 behind what was read before.
     fn goes_on(&mut self, mut bytes: &[u8]) -> bool {
         while let Some((first, rest)) = bytes.split_first().filter(|_| !self.tail.is_empty()) {
             self.tail.push(*first);

@@ -60,7 +60,7 @@ pub struct FoundAgents {
     pub warnings: Vec<Warning>,
 }
 
-/// Whether a file of this name is one of an agent.
+/// Tells whether a file of this name is one of an agent.
 pub fn is_agent_file(name: &str) -> bool {
     name.ends_with(".md") && !name.starts_with('_')
 }

@@ -123,7 +123,7 @@ impl Contents {
         Ok(FileHash { hash: disk::hash_real(&real, 0)?.0, stamp })
     }
 
-    /// Whether castor itself reads it.
+    /// Tells whether castor itself reads it.
     fn is_config(&self, name: &str) -> bool {
         if self.kind == ExtensionKind::Skill {
             return name == prompts::SKILL_FILE;

@@ -44,7 +44,7 @@ pub struct ExtensionSetting {
     pub is_sensitive: bool,
 }
 
-/// Whether it may be the name of an extension: it names a folder, and stands before names of commands.
+/// Tells whether it may be the name of an extension: it names a folder, and stands before names of commands.
 pub fn is_extension_name(name: &str) -> bool {
     let plain = |it: char| it.is_ascii_alphanumeric() || it == '-';
     let starts = name.starts_with(|it: char| it.is_ascii_alphanumeric());

@@ -12,7 +12,7 @@ impl Looks {
         Self(home.map(|home| Provenance::new(&home, &[])))
     }
 
-    /// Whether a text that was just read may be an agent's. What cannot be known is.
+    /// Tells whether a text that was just read may be an agent's. What cannot be known is.
     pub fn is_unseen(&self, real: &AbsPath, text: &str) -> bool {
         let Some(provenance) = &self.0 else { return false };
         // The answer is about the bytes of now, which may not be those that were read.

@@ -88,7 +88,7 @@ impl ItemKind {
         }
     }
 
-    /// Whether it is a call whose pieces make a whole one. Half an operation looks like a whole one.
+    /// Tells whether it is a call whose pieces make a whole one. Half an operation looks like a whole one.
     pub fn comes_in_pieces(&self) -> bool {
         matches!(self, Self::Call | Self::CustomCall)
     }
@@ -160,12 +160,12 @@ impl OpenItem {
         }
     }
 
-    /// Whether the provider carries it out itself: castor declares one custom tool.
+    /// Tells whether the provider carries it out itself: castor declares one custom tool.
     fn is_foreign(&self) -> bool {
         self.kind == ItemKind::CustomCall && !self.name.is_empty() && self.name != APPLY_PATCH
     }
 
-    /// Whether its pieces are all that there is to say. A patch that was cut off is refused by its tool.
+    /// Tells whether its pieces are all that there is to say. A patch that was cut off is refused by its tool.
     fn is_whole(&self) -> bool {
         match self.kind {
             ItemKind::Call => !self.name.is_empty() && whole_arguments(&self.arguments).is_some(),

@@ -221,7 +221,7 @@ fn indents(text: &str) -> Vec<&str> {
     lines.map(|it| &it[..it.len() - it.trim_start().len()]).collect()
 }
 
-/// Whether all lines that stay stand in `new` where the file has them: they were moved by what `old` was shifted.
+/// Tells whether all lines that stay stand in `new` where the file has them: they were moved by what `old` was shifted.
 fn is_as_if_moved(true_old: &str, old: &str, new: &str) -> bool {
     let stay = |it: &&str| !it.trim().is_empty() && true_old.lines().any(|old| old.trim() == it.trim());
     let mut lines = new.lines().filter(stay).peekable();
