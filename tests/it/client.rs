@@ -99,6 +99,21 @@ impl Sandbox {
         fs::canonicalize(self.dir.path()).unwrap().join("home")
     }
 
+    /// The test binary, where confined programs see it: a session has a `/tmp` of its own, and of the home folder its tools.
+    pub fn test_binary(&self) -> PathBuf {
+        let own = std::env::current_exe().unwrap();
+        if !own.starts_with("/tmp") {
+            return own;
+        }
+        let folder = self.home().join(".local/bin");
+        let link = folder.join(own.file_name().unwrap());
+        fs::create_dir_all(folder).unwrap();
+        if !link.exists() && fs::hard_link(&own, &link).is_err() {
+            fs::copy(&own, &link).unwrap();
+        }
+        link
+    }
+
     /// Writes a file into the sandbox, parents included.
     pub fn write(&self, path: impl AsRef<Path>, content: &str) -> PathBuf {
         let path = self.dir.path().join(path);

@@ -29,12 +29,13 @@ pub struct Aliases {
 }
 
 impl Aliases {
-    pub fn new(workspace: &Path, home: &Path) -> Self {
+    pub fn new(workspace: &Path, home: &Path, test_binary: &Path) -> Self {
         let place = |path: &Path, name| (path.display().to_string(), name);
-        let own = (std::env::current_exe().unwrap_or_default().display().to_string(), "$IT");
         let castor = (env!("CARGO_BIN_EXE_castor").to_owned(), "$BIN");
         let version = (env!("CARGO_PKG_VERSION").to_owned(), "$VERSION");
-        Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version, own, castor] }
+        // The longer path first: the one of the test binary may lie in the home folder.
+        let places = vec![place(test_binary, "$IT"), place(workspace, "$WS"), place(home, "$HOME"), version, castor];
+        Self { ids: Vec::new(), places }
     }
 
     /// `$WS`, `$HOME`, `$SID`, `$SID2`, `$MID1`, `$CID1`, … as the agent knows them.
@@ -123,11 +124,11 @@ impl Aliases {
 
 #[test]
 fn ids_are_named_in_order() {
-    let mut aliases = Aliases::new(Path::new("/tmp/w"), Path::new("/tmp/h"));
+    let mut aliases = Aliases::new(Path::new("/tmp/w"), Path::new("/tmp/h"), Path::new("/tmp/h/it"));
     let value = json!({"sessionId": "0190-aaaa-bbbb", "at": "/tmp/w/x", "calls": [{"toolCallId": "q1"}, {"toolCallId": "q2"}],
-        "text": "see 0190-aaaa-bbbb and q2", "when": "2026-01-02T03:04:05.678Z"});
+        "text": "see 0190-aaaa-bbbb and q2", "runs": "/tmp/h/it /tmp/h", "when": "2026-01-02T03:04:05.678Z"});
     let expect = json!({"sessionId": "s1", "at": "$WS/x", "calls": [{"toolCallId": "c1"}, {"toolCallId": "c2"}],
-        "text": "see s1 and q2", "when": "$TIME"});
+        "text": "see s1 and q2", "runs": "$IT $HOME", "when": "$TIME"});
     assert_eq!(aliases.normalize(&value), expect);
     assert_eq!(aliases.expand("$SID $WS/a $SID1"), "0190-aaaa-bbbb /tmp/w/a 0190-aaaa-bbbb");
 }

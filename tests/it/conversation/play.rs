@@ -66,7 +66,7 @@ impl Player {
     fn start(file: &File) -> Self {
         let mut sandbox = Sandbox::new();
         let header = &file.header;
-        let aliases = Aliases::new(&sandbox.workspace(), &sandbox.home());
+        let aliases = Aliases::new(&sandbox.workspace(), &sandbox.home(), &sandbox.test_binary());
         for (path, content) in &header.files {
             sandbox.write(path, &aliases.expand(content));
         }
