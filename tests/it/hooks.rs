@@ -31,8 +31,22 @@ fn heard() -> impl Iterator<Item = HookEvent> {
     HookEvent::ALL.iter().copied().filter(|it| !matches!(it, HookEvent::AfterRun | HookEvent::OnEvent))
 }
 
+/// Stands for the folder of scripts in the settings of a life.
+const SCRIPTS: &str = "$SCRIPTS";
+
 fn script(kind: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/hooks/{kind}.sh")).display().to_string()
+    format!("{SCRIPTS}/{kind}.sh")
+}
+
+/// Puts the scripts among the tools of the home folder: hooks see them there wherever the repository lies.
+fn write_scripts(sandbox: &Sandbox) -> String {
+    for it in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/hooks")).unwrap() {
+        let (name, path) = (it.as_ref().unwrap().file_name(), it.as_ref().unwrap().path());
+        if path.extension().is_some_and(|it| it == "sh") {
+            sandbox.write(Path::new("home/.local/bin").join(name), &fs::read_to_string(path).unwrap());
+        }
+    }
+    sandbox.home().join(".local/bin").display().to_string()
 }
 
 /// A life in which every event happens that can: a file is written, which asks, and the session is closed.
@@ -54,7 +68,8 @@ impl Life {
         let model = ModelServer::start([vec![write], vec![says("Done."); 8]].concat());
         sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
         sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
-        sandbox.write("home/.castor/settings.json", &settings.to_string());
+        let settings = settings.to_string().replace(SCRIPTS, &write_scripts(&sandbox));
+        sandbox.write("home/.castor/settings.json", &settings);
         sandbox.write("ws/a.txt", "in the file\n");
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
