@@ -9,6 +9,8 @@ use super::{model, pattern::Expected};
 #[derive(Default)]
 pub struct File {
     pub header: Header,
+    /// It starts the test binary, as `$IT`.
+    pub names_test_binary: bool,
     /// With the index of the line where each begins.
     pub steps: Vec<(usize, Step)>,
     /// The scripted answers of each run of the agent: one before the first `> restart`, one after each.
@@ -77,7 +79,8 @@ pub enum Answer {
 }
 
 pub fn parse(text: &str) -> Result<File, String> {
-    let mut file = File { scripts: vec![Vec::new()], ..File::default() };
+    let names_test_binary = text.contains("$IT");
+    let mut file = File { names_test_binary, scripts: vec![Vec::new()], ..File::default() };
     for (idx, line) in text.lines().enumerate() {
         file.line(idx, line).map_err(|why| format!("line {}: {why}\n    {line}", idx + 1))?;
     }
