@@ -1,4 +1,4 @@
-//! The way of a prompt into its session: whoever knows what to do with it takes it.
+//! The way of a prompt into its session: the first taker that knows what to do with it takes it.
 
 use std::sync::Arc;
 
