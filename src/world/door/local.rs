@@ -13,12 +13,10 @@ use crate::base::network::PortGrant;
 
 /// Those with connections, of which one listens.
 const TCP: &[&str] = &["tcp", "tcp6"];
-const UDP: &[&str] = &["udp", "udp6"];
-const LISTENING: &str = "0A";
 
 /// Whether a program in this process's network listens at a port, of whichever protocol.
 pub fn is_served(port: u16) -> bool {
-    socket_at(port, TCP).or_else(|| socket_at(port, UDP)).is_some()
+    socket_at(port, TCP).or_else(|| socket_at(port, &["udp", "udp6"])).is_some()
 }
 
 fn socket_at(port: u16, lists: &[&str]) -> Option<String> {
@@ -30,8 +28,7 @@ fn socket_at(port: u16, lists: &[&str]) -> Option<String> {
 
 /// Who listens at a port; `None`: nobody, or castor itself.
 pub fn listener(port: u16) -> Option<PortGrant> {
-    let inode = socket_at(port, TCP)?;
-    let pid = owner(&format!("socket:[{inode}]"));
+    let pid = owner(&format!("socket:[{}]", socket_at(port, TCP)?));
     if pid.is_some_and(is_castor) {
         return None;
     }
@@ -43,7 +40,7 @@ pub fn listener(port: u16) -> Option<PortGrant> {
 fn inode_of(line: &str, port: u16, must_listen: bool) -> Option<&str> {
     let mut words = line.split_ascii_whitespace();
     let (local, state) = (words.nth(1)?, words.nth(1)?);
-    let is_it = u16::from_str_radix(local.rsplit_once(':')?.1, 16) == Ok(port) && (!must_listen || state == LISTENING);
+    let is_it = u16::from_str_radix(local.rsplit_once(':')?.1, 16) == Ok(port) && (!must_listen || state == "0A");
     words.nth(5).filter(|_| is_it)
 }
 

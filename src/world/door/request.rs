@@ -203,9 +203,7 @@ impl RequestBody {
                     _ => return Err(BadRequest::Malformed),
                 };
                 let digits = bytes.get(..n).and_then(|it| it.strip_suffix(b"\r\n")).filter(|it| !it.is_empty());
-                if !digits.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit)) {
-                    return Err(BadRequest::Malformed);
-                }
+                digits.filter(|it| it.iter().all(u8::is_ascii_hexdigit)).ok_or(BadRequest::Malformed)?;
                 *self = Self::Chunk { left: size, is_last: size == 0 };
                 Ok(n)
             }
