@@ -55,13 +55,11 @@ impl Conversation {
             Some(agent) => agent.take(event, now),
             None => self.main.take(event, now),
         };
-        if let Some(change) = &call {
-            if let Some(ended) = self.call(session, &change.id).filter(|_| change.has_ended) {
-                let (is_failed, is_unasked) = (ended.is_failed(), ended.is_unasked);
-                self.counts.completed += u64::from(!is_failed);
-                self.counts.failed += u64::from(is_failed);
-                self.counts.unasked += u64::from(is_failed && is_unasked);
-            }
+        let ended = call.as_ref().filter(|it| it.has_ended).and_then(|it| self.call(session, &it.id));
+        if let Some((is_failed, is_unasked)) = ended.map(|it| (it.is_failed(), it.is_unasked)) {
+            self.counts.completed += u64::from(!is_failed);
+            self.counts.failed += u64::from(is_failed);
+            self.counts.unasked += u64::from(is_failed && is_unasked);
         }
         let agent = self.agents.take(session, event, now);
         if let Some(AgentChange::Started(it)) = &agent {
