@@ -5,8 +5,10 @@ use std::{collections::BTreeMap, fs};
 use super::{Source, map, room_of, root, sources, weight::code};
 
 const FILE: &str = "tests/tidy/rooms.txt";
+/// The name of a count, and how it is taken.
+type Count = (&'static str, fn(&Source) -> usize);
 /// The columns of the file.
-const COUNTS: [(&str, fn(&Source) -> usize); 7] = [
+const COUNTS: [Count; 7] = [
     ("code", code),
     ("headless", headless),
     ("it", |it| code_lines(it).map(n_it).sum()),
