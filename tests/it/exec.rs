@@ -143,7 +143,9 @@ type(b"echo now-$((40+2))\n")
 wait(rb"now-42")
 type(b"fg\n")
 wait(rb"sleep 1000")
-time.sleep(0.2)
+# The shell says the line first, and then gives the terminal away.
+while os.tcgetpgrp(fd) == pid:
+    time.sleep(0.01)
 type(b"\x03")
 wait(rb"\$ ")
 type(b"echo code-$?\n")

@@ -16,7 +16,7 @@ use nix::{
     unistd::{getegid, geteuid},
 };
 
-use super::{SetupError, failed};
+use super::{super::make_private, SetupError, failed};
 use crate::world::{
     door::inside,
     process::sandbox::{SHARED_MEMORY, SandboxPlan, View},
@@ -163,7 +163,7 @@ impl Layer {
 /// Mounts a layer as commands get them, all of it below a folder.
 pub(super) fn try_layer(folder: &Path) -> Result<(), SetupError> {
     let place = folder.join("tool");
-    fs::create_dir_all(&place).map_err(failed("folder"))?;
+    make_private(&place).map_err(failed("folder"))?;
     isolate(true)?;
     let layer = Layer::take(folder).map_err(failed("layer"))?.ok_or(Errno::EBUSY).map_err(failed("layer"))?;
     layer.put_above(&place, std::iter::empty()).map_err(failed("overlay"))
