@@ -141,7 +141,10 @@ pub(super) fn can_record() -> bool {
 
 /// Whether a layer that lies in this folder can be mounted above another one.
 pub(super) fn can_layer(folder: &Path) -> bool {
-    works(&HelperTask::TryLayer(folder.to_owned())) == Some(true)
+    let res = works(&HelperTask::TryLayer(folder.to_owned())) == Some(true);
+    // The layer ended with its helper.
+    _ = std::fs::remove_dir_all(folder);
+    res
 }
 
 /// `None`: there was nothing left to find it out with.
