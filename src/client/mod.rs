@@ -55,8 +55,8 @@ impl Conversation {
             Some(agent) => agent.take(event, now),
             None => self.main.take(event, now),
         };
-        let ended = call.as_ref().filter(|it| it.has_ended).and_then(|it| self.call(session, &it.id));
-        if let Some((is_failed, is_unasked)) = ended.map(|it| (it.is_failed(), it.is_unasked)) {
+        let ended = call.as_ref().filter(|change| change.has_ended).and_then(|change| self.call(session, &change.id));
+        if let Some((is_failed, is_unasked)) = ended.map(|call| (call.is_failed(), call.is_unasked)) {
             self.counts.completed += u64::from(!is_failed);
             self.counts.failed += u64::from(is_failed);
             self.counts.unasked += u64::from(is_failed && is_unasked);

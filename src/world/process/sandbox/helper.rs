@@ -152,10 +152,7 @@ fn works(task: &HelperTask) -> Option<bool> {
     let mut trial = Command::new("/proc/self/exe");
     trial.args([HELPER_ARG, &task.to_string()]).env_clear();
     trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match trial.status().ok()?.code()? {
-        SHORT => None,
-        code => Some(code == 0),
-    }
+    trial.status().ok()?.code().filter(|code| *code != SHORT).map(|code| code == 0)
 }
 
 fn find_namespaces() -> Option<Namespaces> {
