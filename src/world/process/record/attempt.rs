@@ -3,7 +3,10 @@
 use std::{
     ffi::OsStr,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    os::unix::{ffi::OsStrExt, fs::FileTypeExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{FileTypeExt, MetadataExt},
+    },
     path::{Path, PathBuf},
 };
 
@@ -29,6 +32,9 @@ const NAMES: u16 = 53;
 /// Longest address that is read: a path of a socket.
 const MAX_ADDRESS: usize = 110;
 
+/// The device and the number of a folder, by which the system knows it under each of its names.
+pub(super) type FolderId = (u64, u64);
+
 /// A call of a process, which waits.
 pub(super) struct Attempt {
     pub pid: i32,
@@ -43,15 +49,14 @@ impl Attempt {
         self.args.get(usize::from(number)).copied().unwrap_or_default()
     }
 
-    /// What will be refused. `closed`: folders that are written, but in which no name comes or goes.
-    pub fn refused(&self, closed: &[PathBuf]) -> Option<Refused> {
-        let is_closed = |folder: &Path| {
-            let is_named = || folder.canonicalize().is_ok_and(|it| closed.contains(&it));
-            is_read_only(folder) || !closed.is_empty() && is_named()
-        };
+    /// What will be refused. `closed`: device and number of folders that are written, but in which no name comes or goes.
+    pub fn refused(&self, closed: &[FolderId]) -> Option<Refused> {
+        let keeps_name = |path: &Path| path.ancestors().skip(1).find_map(|it| keeps_names(it, closed)).unwrap_or(false);
         // What is hidden looks absent, and castor knows whether it is.
-        let keeps_name = |path: &Path| path.ancestors().skip(1).find(|it| is_there(it)).is_some_and(is_closed);
-        let stays = |path: &Path| is_there(path) && (keeps_name(path) || !path.is_symlink() && is_read_only(path));
+        let stays = |path: &Path| match keeps_name(path) {
+            true => is_there(path),
+            false => is_read_only(path) && !path.is_symlink(),
+        };
         let opened = |path: PathBuf, flags: i32| match access(&path, AccessFlags::W_OK) {
             Err(Errno::ENOENT) => (flags & libc::O_CREAT != 0 && keeps_name(&path)).then_some(path),
             Err(Errno::EROFS) => opens_what_is_there(flags).then_some(path),
@@ -64,7 +69,7 @@ impl Attempt {
                 opened(self.path(path)?, flags as i32)
             }
             Subject::Create(path) => opened(self.path(path)?, libc::O_WRONLY | libc::O_CREAT),
-            Subject::Make(path) => self.path(path).filter(|it| !is_there(it) && keeps_name(it)),
+            Subject::Make(path) => self.path(path).filter(|it| keeps_name(it) && !is_there(it)),
             Subject::Change(path) => self.path(path).filter(|it| is_read_only(it)),
             Subject::Remove(path) => self.path(path).filter(|it| stays(it)),
             Subject::Move(from, to) => {
@@ -147,6 +152,20 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
 fn opens_what_is_there(flags: i32) -> bool {
     let is_alone = libc::O_CREAT | libc::O_EXCL;
     flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & is_alone != is_alone
+}
+
+/// Whether no name comes or goes in a folder. `None`: it is not there.
+fn keeps_names(folder: &Path, closed: &[FolderId]) -> Option<bool> {
+    match access(folder, AccessFlags::W_OK) {
+        Err(Errno::ENOENT) => None,
+        Err(Errno::EROFS) => Some(true),
+        _ => Some(!closed.is_empty() && folder_id(folder).is_some_and(|it| closed.contains(&it))),
+    }
+}
+
+/// `None`: it cannot be looked at.
+pub(super) fn folder_id(folder: &Path) -> Option<FolderId> {
+    folder.metadata().ok().map(|it| (it.dev(), it.ino()))
 }
 
 /// Whether the user may write it, and the sandbox does not let it be written. What the user may not comes first.

@@ -31,16 +31,17 @@ impl Findings {
         }
     }
 
-    /// A thread ends its whole process. A signal gives no code: the process above answers for that.
-    pub fn end_of_thread(&mut self, thread: i32, code: i32) {
+    /// A thread ends its whole process. A signal gives no code: the process above answers for that. Returns whether that
+    /// changes a finding.
+    pub fn end_of_thread(&mut self, thread: i32, code: i32) -> bool {
         let is_first = self.0.iter().any(|it| it.line.contains(&thread));
         let process = if is_first || self.0.is_empty() { Some(thread) } else { numbers(thread).map(|it| it.0) };
-        process.into_iter().for_each(|it| self.end_of_process(it, code));
+        process.is_some_and(|it| self.end_of_process(it, code))
     }
 
-    pub fn end_of_process(&mut self, process: i32, code: i32) {
+    pub fn end_of_process(&mut self, process: i32, code: i32) -> bool {
         if !self.0.iter().any(|it| it.line.contains(&process)) {
-            return;
+            return false;
         }
         for it in std::mem::take(&mut self.0) {
             let failed = it.refusal.failed || code != 0 && it.line.contains(&process);
@@ -51,6 +52,7 @@ impl Findings {
                 self.0.push(now);
             }
         }
+        true
     }
 
     /// Each thing once.
@@ -109,7 +111,7 @@ mod tests {
             let mut it = Findings::default();
             it.add((write("/a"), vec![12, 11, 10]));
             it.add((write("/b"), vec![13, 11, 10]));
-            ends.iter().for_each(|(pid, code)| it.end_of_process(*pid, *code));
+            ends.iter().for_each(|(pid, code)| _ = it.end_of_process(*pid, *code));
             assert_eq!(it.refusals().iter().map(|it| it.failed).collect::<Vec<_>>(), want, "{ends:?}");
         }
     }

@@ -17,7 +17,7 @@ use nix::{
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::{
-    attempt::Attempt,
+    attempt::{Attempt, FolderId, folder_id},
     filter::{self, Subject},
     findings::Findings,
     memory,
@@ -37,7 +37,7 @@ pub struct Recorder {
     /// `None`: no process is left that it could hear of.
     pub listener: Option<OwnedFd>,
     /// Folders that are written, but in which no name comes or goes.
-    closed: Vec<PathBuf>,
+    closed: Vec<FolderId>,
     is_online: bool,
     findings: Findings,
     /// The command's process.
@@ -65,6 +65,7 @@ impl Recorder {
         let mut number = [0; 4];
         ours.read_exact(&mut number).ok()?;
         let listener = take(RawFd::from_ne_bytes(number))?;
+        let closed = closed.iter().filter_map(|it| folder_id(it)).collect();
         let findings = Findings::default();
         let res = Self { to: record.into(), listener: Some(listener), closed, is_online, findings, command: pid };
         // That there is a record at all is known from now on.
@@ -128,8 +129,9 @@ impl Recorder {
     fn look_at(&mut self, attempt: &Attempt) -> Option<(Refused, Vec<i32>)> {
         if let Subject::Exit = filter::find(attempt.number)? {
             // As the kernel cuts it.
-            self.findings.end_of_thread(attempt.pid, (attempt.argument(0) & 0xff) as i32);
-            _ = self.write();
+            if self.findings.end_of_thread(attempt.pid, (attempt.argument(0) & 0xff) as i32) {
+                _ = self.write();
+            }
             return None;
         }
         let what = attempt.refused(&self.closed)?;

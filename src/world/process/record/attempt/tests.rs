@@ -9,7 +9,7 @@ use std::{
 
 use nix::libc;
 
-use super::{Attempt, address};
+use super::{Attempt, address, folder_id};
 use crate::base::{path::AbsPath, sandbox::Refused};
 
 fn call(number: libc::c_long, args: &[u64]) -> Attempt {
@@ -23,7 +23,7 @@ fn refused(closed: &Path, number: libc::c_long, args: &[u64], texts: &[&Path]) -
     let texts: Vec<CString> = texts.iter().map(|it| CString::new(it.as_os_str().as_bytes()).unwrap()).collect();
     let mut next = texts.iter().map(|it| it.as_ptr().addr() as u64);
     let args: Vec<u64> = args.iter().map(|it| if *it == u64::MAX { next.next().unwrap() } else { *it }).collect();
-    match call(number, &args).refused(&[closed.to_owned()])? {
+    match call(number, &args).refused(&[folder_id(closed).unwrap()])? {
         Refused::Write(it) => Some(it.as_path().strip_prefix(closed).unwrap().display().to_string()),
         it => panic!("{it:?}"),
     }
