@@ -1,6 +1,6 @@
 //! Exit codes of all commands: one table for their help and for the reference.
 
-use crate::app::cli::run::failure;
+use crate::app::cli::client::failure;
 
 /// Something is not as it should be, or could not be done.
 pub const EXIT_FAILED: u8 = 1;

@@ -7,6 +7,7 @@ pub mod args;
 pub mod auth;
 pub mod chat;
 pub mod clean_verb;
+pub mod client;
 pub mod config;
 pub mod docs;
 pub mod doctor;
@@ -49,18 +50,18 @@ use std::{
 
 use clap::CommandFactory;
 
+use self::{
+    agent_args::AgentArgs,
+    approval_mode::ApprovalMode,
+    args::{AcpArgs, AcpVerb, AgentVerb, CliVerb, RunArgs},
+    client::start::{ModelReach, RunContext},
+    exits::EXIT_INPUT,
+    output::{Output, WrappedLines, exit_code},
+    sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, numbered, terminal_width},
+    terminal_text::CleanText,
+};
 use crate::{
     app::{
-        cli::{
-            agent_args::AgentArgs,
-            approval_mode::ApprovalMode,
-            args::{AcpArgs, AcpVerb, AgentVerb, CliVerb, RunArgs},
-            exits::EXIT_INPUT,
-            output::{Output, WrappedLines, exit_code},
-            run::{ModelReach, RunContext},
-            sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, numbered, terminal_width},
-            terminal_text::CleanText,
-        },
         model::{access, providers},
         serve::bridge,
         server::{event_loop::unix_ms, serve as acp},

@@ -14,10 +14,10 @@ use clap::{
 
 use super::{
     args::{AgentVerb, ChatArgs, Cli, CliVerb, RunArgs},
+    client::terminal,
     exits::EXIT_INPUT,
     gemini_flags,
     output::{exit_code, name_stdout},
-    run::terminal,
     terminal_text, usage_hints,
 };
 

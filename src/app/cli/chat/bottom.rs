@@ -6,17 +6,16 @@ use std::{mem, time::Duration};
 use super::lower::{Action, Draft, Drawn, Key, News, Panel, ProposedText, Theme};
 use crate::{
     app::cli::{
-        render::{
-            text::{Line, Style},
-            wrap::wrap,
-        },
-        run::{
+        client::{
             approval::{QuestionLook, QuestionStep, Settled},
-            ask::wrap_indented,
             client_requests::{Answer, Question},
             question::QuestionKind,
             question_queue::QuestionQueue,
-            question_subject::QuestionPlace,
+            question_subject::{QuestionPlace, wrap_indented},
+        },
+        render::{
+            text::{Line, Style},
+            wrap::wrap,
         },
     },
     client::call::Call,

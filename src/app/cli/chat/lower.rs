@@ -4,8 +4,8 @@
 //! puts one panel on top of the composer at a time, sends it all keys but those of the frame itself (Ctrl-C, Ctrl-O,
 //! Ctrl-T, Shift-Tab while no panel is on top), and draws it again after each key.
 
+pub use crate::app::cli::client::{keys::KeyPress as Key, question_subject::ProposedText};
 use crate::app::cli::render::text::{Color, Line, Style};
-pub use crate::app::cli::run::{keys::KeyPress as Key, question_subject::ProposedText};
 
 /// A panel in the last lines of the screen: a composer, a picker or a question.
 pub trait Panel {

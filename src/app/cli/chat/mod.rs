@@ -44,17 +44,18 @@ use self::{
 };
 use super::{
     args::{CHOOSE, ChatArgs, RunArgs},
-    render::text::{Line, Style},
-    run::{
-        self, RunContext,
-        child::{Agent, AgentCommand, Pipes},
+    client::{
+        child::{self, Agent, AgentCommand, Pipes},
         client_requests::RequestHandlers,
         earlier_session,
         failure::{Exit, Failure},
         key_input::KeyInput,
         session_start::SessionRequest,
+        signals,
+        start::{self, RunContext},
         terminal, trust_question,
     },
+    render::text::{Line, Style},
     sessions::{self, CommandContext, CommandLook},
     terminal_text::clean_line,
 };
@@ -150,7 +151,7 @@ impl StartArgs {
             run_args.session.resume = None;
         }
         earlier_session::settle(&mut run_args, &cwd)?;
-        run::check_sandbox(&run_args)?;
+        start::check_sandbox(&run_args)?;
         if let Some(mode) = args.agent_args.mode().filter(|_| args.session.agent.is_none() && !args.gemini.skip_trust) {
             let asked = trust_question::ask_for_mode(
                 mode.mode(),
@@ -178,7 +179,7 @@ impl Opening {
     fn prepare(args: &ChatArgs, context: RunContext, settled: StartArgs) -> Result<Self, Failure> {
         let StartArgs { cwd, cwd_text, mut run_args, .. } = settled;
         let replay = read_log(&mut run_args, &cwd)?;
-        let demo = run::needs_demo(&run_args, || (context.model_access)(&cwd));
+        let demo = start::needs_demo(&run_args, || (context.model_access)(&cwd));
         if demo.is_some() {
             run_args.agent_args.model = Some("demo".to_owned());
         }
@@ -186,7 +187,7 @@ impl Opening {
         let mode = run_args.agent_args.mode().filter(|_| is_told || run_args.session.resume.is_some());
         let request = SessionRequest {
             cwd: cwd_text,
-            additional: run::more_folders(&run_args, &cwd)?,
+            additional: start::more_folders(&run_args, &cwd)?,
             id: run_args.gemini.session_id.clone(),
             resume: run_args.session.resume.clone(),
             interactive: true,
@@ -195,7 +196,7 @@ impl Opening {
             mode: mode.map(|it| it.mode().as_str()),
             ..SessionRequest::default()
         };
-        Ok(Self { launch: run::launch(&run_args)?, request, demo, replay })
+        Ok(Self { launch: start::launch(&run_args)?, request, demo, replay })
     }
 }
 
@@ -267,13 +268,13 @@ fn start(
     keys: ChatKeys,
     cwd: AbsPath,
 ) -> Result<(Agent, SessionLoop), Failure> {
-    let (agent, pipes) = run::start(launch)?;
+    let (agent, pipes) = start::start_agent(launch)?;
     let Pipes { stdin, stdout, stderr } = pipes;
     let (peer, incoming) = Peer::connect(stdout, stdin);
     let (to, questions) = mpsc::channel(QUEUE);
     let handlers = RequestHandlers::new(to).map_err(|it| Failure::new(Exit::Failed, it.to_string()))?;
     let heard = |it: io::Error| Failure::new(Exit::Failed, format!("signals cannot be heard: {it}"));
-    let signals = run::listen_signals().map_err(heard)?;
+    let signals = signals::listen_signals().map_err(heard)?;
     let resizes = listen_resizes().map_err(heard)?;
     let sources = ChatSources { incoming, questions, signals, stderr, resizes };
     let link = AgentLink::new(peer, handlers, cwd);
@@ -286,7 +287,7 @@ async fn conclude(mut session: SessionLoop, mut agent: Agent, exit: Exit) -> Exi
     if exit == Exit::Failed && !session.is_over() {
         let fate = agent.exit_status().await;
         session.drain_stderr().await;
-        let how = fate.map_or_else(|| "closed its output".to_owned(), run::describe_status);
+        let how = fate.map_or_else(|| "closed its output".to_owned(), child::describe_status);
         let hint = session.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
         session.chat.end(&format!("the agent {how}{hint}"), now);
     }

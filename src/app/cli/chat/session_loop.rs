@@ -26,16 +26,16 @@ use super::{
 };
 use crate::{
     app::cli::{
-        render::text::Line,
-        run::{
+        client::{
             child::StderrTail,
             client_requests::{Question, RequestHandlers},
             failure::{Exit, Failure},
             key_input::{KeyInput, Typed},
             session_start::OpenedSession,
+            signals::UserSignal,
             steering::{Steering, SteeringOutcome},
-            turn::UserSignal,
         },
+        render::text::Line,
     },
     base::path::AbsPath,
     wire::acp::client::PromptAbilities,

@@ -15,11 +15,11 @@ use super::{
     status::Status,
 };
 use crate::app::cli::{
+    client::{attachments::names_files, change_summary::ChangeSummary},
     render::{
         text::Line,
         view::{TurnView, ViewOptions},
     },
-    run::{attachments::names_files, change_summary::ChangeSummary},
 };
 
 /// Messages that may wait for the end of the turn.

@@ -33,13 +33,13 @@ use super::{
 };
 use crate::{
     app::cli::{
-        render::{painter::Painter, text::Line},
-        run::{
+        client::{
             client_requests::{Answer, Question, QuestionSubject},
             failure::Failure,
             keys::{KeyDecoder, KeyPress},
             session_start::OpenedSession,
         },
+        render::{painter::Painter, text::Line},
     },
     base::question::{Choice, Field, FieldKind, Form},
     wire::acp::client::{ClientEvent, read_text, read_value},

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
-    app::cli::run::{
+    app::cli::client::{
         child::{self, AgentCommand, StderrTail},
         failure,
     },

@@ -11,8 +11,8 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     app::cli::{
+        client::child::{self, AgentCommand},
         exits::EXIT_FAILED,
-        run::child::{self, AgentCommand},
     },
     base::path::AbsPath,
     world::acp_agent::connection::{Incoming, Peer},

@@ -15,10 +15,10 @@ use crate::{
     app::{
         cli::{
             approval_mode::ApprovalMode,
+            client::failure::plain,
             exits::{self, EXIT_INPUT},
             folder::folder,
             output::write_warnings,
-            run::failure::plain,
             terminal_text::escape_line,
         },
         session::{confinement, modes::allow_mode, place::settings_of, policies},

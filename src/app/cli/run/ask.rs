@@ -7,18 +7,18 @@ use std::{future, mem};
 
 use tokio::sync::mpsc;
 
-use super::{
-    approval::{self, QuestionStep, Settled, reject_once},
-    client_requests::{Answer, Question, QuestionSubject},
-    key_input::{KeyInput, Typed},
-    keys::KeyPress,
-    line_editor::LineEditor,
-    question_queue::{PendingQuestion, QuestionQueue},
-    question_subject::QuestionPlace,
-    terminal::{self, TypedBytes},
-};
 use crate::{
     app::cli::{
+        client::{
+            approval::{self, QuestionStep, Settled, reject_once},
+            client_requests::{Answer, Question, QuestionSubject},
+            key_input::{KeyInput, Typed},
+            keys::KeyPress,
+            line_editor::LineEditor,
+            question_queue::{PendingQuestion, QuestionQueue},
+            question_subject::{QuestionPlace, wrap_indented},
+            terminal::{self, TypedBytes},
+        },
         render::{
             text::{Line, Style},
             wrap::wrap,
@@ -328,13 +328,6 @@ impl TerminalAsker {
             self.width = terminal::columns();
         }
     }
-}
-
-/// The rest of a long line stands further to the right than its beginning, so that it is no line of its own.
-pub fn wrap_indented(line: &Line, width: usize) -> Vec<Line> {
-    let text = line.text();
-    let depth = text.len() - text.trim_start_matches(' ').len();
-    wrap(line, width, &" ".repeat((depth + 2).min(width / 2)))
 }
 
 /// The narrow no, as nobody is here to ask.

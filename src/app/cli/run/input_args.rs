@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::failure::Failure;
 use crate::{
-    app::cli::terminal_text::clean_line,
+    app::cli::{
+        client::{failure::Failure, session_start::Instructions},
+        terminal_text::clean_line,
+    },
     base::{client_settings::MAX_CLIENT_PROMPT, path::AbsPath},
     world::disk,
 };
@@ -39,14 +41,6 @@ pub enum InputFormat {
     Text,
     /// Lines with events, as `-o events` writes them
     Events,
-}
-
-/// Instructions for the agent's model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instructions {
-    pub text: String,
-    /// They take the place of the agent's own.
-    pub is_override: bool,
 }
 
 impl RunInputArgs {

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{
-    failure::Failure,
-    prompt::{Attachment, Prompt},
-};
 use crate::{
     app::cli::{
         args::{OutputFormat, RunArgs},
+        client::{
+            failure::Failure,
+            prompt::{Attachment, Prompt},
+        },
         terminal_text::clean_line,
     },
     base::content::Part,

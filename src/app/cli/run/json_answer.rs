@@ -3,8 +3,11 @@
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::{failure::Failure, input_args::read_text};
-use crate::{app::cli::terminal_text::clean_line, base::path::AbsPath};
+use super::input_args::read_text;
+use crate::{
+    app::cli::{client::failure::Failure, terminal_text::clean_line},
+    base::path::AbsPath,
+};
 
 const FLAG: &str = "--json-schema";
 /// Bytes of a schema. The model reads all of it.

@@ -1,39 +1,15 @@
 //! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
-pub mod approval;
 pub mod ask;
-pub mod attachments;
-mod background_answer;
-pub mod change_summary;
-mod changed_files;
-pub mod child;
-pub mod client_requests;
-pub mod earlier_session;
-pub mod failure;
-pub mod form;
 pub mod input_args;
 mod input_events;
 mod json_answer;
-pub mod key_input;
-pub mod keys;
-pub mod line_editor;
-pub mod local_servers;
-mod media;
-mod menu;
-pub mod prompt;
 mod prompts;
-pub mod question;
-pub mod question_queue;
-pub mod question_subject;
 mod raw_answer;
 pub mod report;
 pub mod screen;
-pub mod session_start;
-pub mod steering;
 pub mod stream_json;
-pub mod terminal;
 pub mod text_buffer;
-pub mod trust_question;
 pub mod turn;
 mod turn_output;
 
@@ -43,9 +19,9 @@ mod tests;
 mod tests_report;
 
 use std::{
-    io::{self, IsTerminal},
+    io,
     path::PathBuf,
-    process::{ExitCode, ExitStatus},
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
@@ -54,34 +30,33 @@ use tokio::sync::mpsc;
 
 use self::{
     ask::{Keyboard, TerminalAsker},
-    attachments::AttachmentFolder,
-    child::{Agent, AgentCommand, Pipes},
-    client_requests::RequestHandlers,
-    failure::{Exit, Failure},
     input_args::InputFormat,
     input_events::EventPrompts,
     json_answer::AnswerSchema,
-    prompt::Prompt,
     prompts::RunPrompts,
     screen::{Screen, ScreenStyle},
-    session_start::{AskAgent, SessionRequest},
-    turn::{Driver, EventSources, UserSignal},
+    turn::{Driver, EventSources},
 };
 use super::{
     args::{OutputFormat, RunArgs},
-    render::ansi::wants_color,
+    client::{
+        attachments::{self, AttachmentFolder},
+        child::{Agent, AgentCommand, Pipes, describe_status},
+        client_requests::RequestHandlers,
+        earlier_session,
+        failure::{self, Exit, Failure},
+        prompt::{self, Prompt},
+        session_start::{self, AskAgent, SessionRequest},
+        signals::listen_signals,
+        start::{RunContext, check_sandbox, demo_notes, launch, more_folders, needs_demo, start_agent},
+        trust_question,
+    },
     terminal_text::clean_line,
 };
 use crate::{
     app::{session::confinement, settings::options::DEMO},
-    base::{path::AbsPath, sandbox::SandboxLevel},
-    world::{
-        acp_agent::connection::Peer,
-        process::{sandbox, surroundings},
-        secrets::Env,
-        telemetry::LOG_VAR,
-        workspace::trust::TRUST_VAR,
-    },
+    base::path::AbsPath,
+    world::{acp_agent::connection::Peer, secrets::Env},
 };
 
 /// Questions and signals that may wait.
@@ -92,55 +67,6 @@ const MAX_NOTE: usize = 600;
 const HURRY: Duration = Duration::from_millis(200);
 const RAW_NOTE: &str =
     "--raw-output: terminal controls of the model reach what shows the answer; --accept-raw-output-risk hides this";
-const DEMO_NOTE: &str = "no API key: the built-in demo model answers. For real work run castor auth login";
-const NO_MODEL_NOTE: &str = "no model is chosen: the built-in demo model answers";
-
-/// The surroundings of a run: environment, folders, streams.
-pub struct RunContext {
-    /// The process's own folder; `--cwd` is seen from it.
-    pub cwd: PathBuf,
-    pub stdin_is_terminal: bool,
-    pub stdout_is_terminal: bool,
-    pub stderr_is_terminal: bool,
-    /// The cursor can be moved on stderr.
-    pub is_live: bool,
-    /// Whether colours are wanted.
-    pub stdout_color: bool,
-    pub stderr_color: bool,
-    /// What models can be reached from this folder. Asked only when it matters.
-    pub model_access: Box<dyn FnOnce(&AbsPath) -> ModelReach>,
-}
-
-/// Models that work without a choice by the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModelReach {
-    /// There is a key, a gateway, or a model that needs none.
-    Some,
-    /// None, until one is chosen: of these variables and providers there are keys.
-    Keys(Vec<(String, String)>),
-}
-
-impl RunContext {
-    pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> ModelReach + 'static) -> Self {
-        let env = Env::from_process();
-        let variable = |name: &str| env.get(name).filter(|it| !it.is_empty()).map(str::to_owned);
-        let (stdout_is_terminal, stderr_is_terminal) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        Self {
-            cwd,
-            stdin_is_terminal: io::stdin().is_terminal(),
-            stdout_is_terminal,
-            stderr_is_terminal,
-            is_live: stderr_is_terminal && variable("TERM").is_some_and(|it| it != "dumb"),
-            stdout_color: wants_color(stdout_is_terminal, variable),
-            stderr_color: wants_color(stderr_is_terminal, variable),
-            model_access: Box::new(model_access),
-        }
-    }
-
-    fn can_ask(&self) -> bool {
-        self.stderr_is_terminal && terminal::is_there()
-    }
-}
 
 /// Runs to the end and gives the exit code.
 pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
@@ -155,28 +81,6 @@ pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
     // Threads may still wait for the terminal or for stdin; nothing is owed to them.
     runtime.shutdown_background();
     ExitCode::from(exit.code())
-}
-
-/// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached. Then there
-/// may be keys all the same. A session that goes on has a model of its own.
-pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> ModelReach) -> Option<Vec<(String, String)>> {
-    let is_told = args.agent_args.model.is_some() || args.session.agent.is_some() || args.agent_args.script.is_fake();
-    if is_told || args.session.resume.is_some() {
-        return None;
-    }
-    if let ModelReach::Keys(keys) = model_access() { Some(keys) } else { None }
-}
-
-/// Why the demo answers, and what would be better.
-pub async fn demo_notes(keys: &[(String, String)], on_terminal: bool) -> Vec<String> {
-    let mut res = vec![if keys.is_empty() { DEMO_NOTE } else { NO_MODEL_NOTE }.to_owned()];
-    res.extend(keys.iter().map(|(variable, provider)| {
-        format!("{variable} is set: --model {provider}/NAME uses it, `castor models {provider}` lists names")
-    }));
-    if on_terminal {
-        res.extend(local_servers::server_notes(local_servers::SERVERS).await);
-    }
-    res
 }
 
 async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
@@ -200,7 +104,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
     let interactive = context.can_ask();
     let prepared = prepare(&mut args, context, &mut screen).await;
     screen.flush();
-    let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
+    let running = prepared.and_then(|it| start_agent(&it.launch).map(|agent| (it, agent)));
     let (prepared, (mut agent, pipes)) = match running {
         Ok(it) => it,
         Err(failure) => {
@@ -330,51 +234,6 @@ async fn read_prompt(
     Ok(prompt)
 }
 
-/// Which agent to start: ours with the flags passed through, or the one that was named.
-pub fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
-    let debug = args.gemini.debug.then_some((LOG_VAR, "debug"));
-    let trust = args.gemini.skip_trust.then_some((TRUST_VAR, "true"));
-    let env = debug.into_iter().chain(trust).collect();
-    let Some(line) = &args.session.agent else {
-        let program = std::env::current_exe()
-            .map_err(|it| Failure::new(Exit::Failed, format!("cannot find castor's own program: {it}")))?;
-        let args = std::iter::once("acp".into()).chain(args.agent_args.to_flags()).collect();
-        return Ok(AgentCommand { program: program.into(), args, env });
-    };
-    let words = child::split_words(line).map_err(|it| Failure::input(format!("--agent cannot be read: {it}")))?;
-    let mut words = words.into_iter();
-    let program = words.next().ok_or_else(|| Failure::input("--agent needs a command"))?;
-    Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect(), env })
-}
-
-/// Who asks for a sandbox by name must not go without.
-pub fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
-    let level = args.agent_args.sandbox.as_deref().and_then(SandboxLevel::parse);
-    let is_asked = level.is_some_and(|it| it != SandboxLevel::Off) && args.session.agent.is_none();
-    // A castor within castor's sandbox has that one.
-    match is_asked && !sandbox::is_available() && !surroundings::is_inside() {
-        true => Err(Failure::new(Exit::Sandbox, "no sandbox works on this system; `castor doctor` says why")),
-        false => Ok(()),
-    }
-}
-
-/// The folders of `--include-directories`, as seen from the working folder.
-pub fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
-    let folder = |it: &String| {
-        let path = Some(cwd.join(it)).filter(|it| it.as_path().is_dir());
-        let text = path.as_ref().and_then(|it| it.as_path().to_str()).map(str::to_owned);
-        text.ok_or_else(|| Failure::input(format!("--include-directories: {} is no folder", clean_line(it, MAX_NOTE))))
-    };
-    args.gemini.include_directories.iter().map(folder).collect()
-}
-
-pub fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
-    child::spawn(launch).map_err(|error| {
-        let exit = if error.kind() == io::ErrorKind::NotFound { Exit::Input } else { Exit::Failed };
-        Failure::new(exit, format!("{} cannot be started: {error}", launch.program.to_string_lossy()))
-    })
-}
-
 fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver, String> {
     let (peer, incoming) = Peer::connect(pipes.stdout, pipes.stdin);
     let (to, questions) = mpsc::channel(QUEUE);
@@ -434,14 +293,6 @@ async fn agent_exit_failure(driver: &mut Driver, agent: Option<&mut Agent>) -> F
     Failure::new(Exit::Failed, format!("the agent {how} before it answered{hint}"))
 }
 
-pub fn describe_status(status: ExitStatus) -> String {
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return format!("was killed by signal {signal}");
-    }
-    if let Some(code) = status.code() { format!("exited with status {code}") } else { "exited".to_owned() }
-}
-
 /// Shows how it ended, and lets go of the agent.
 async fn conclude(mut driver: Driver, end: Result<String, Failure>, took: Duration) -> Exit {
     let exit = end.as_ref().err().map_or(Exit::Done, |it| it.exit);
@@ -463,30 +314,4 @@ fn exit_after_write(end: io::Result<()>, exit: Exit) -> Exit {
         }
         (_, exit) => exit,
     }
-}
-
-#[cfg(unix)]
-pub fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (to, signals) = mpsc::channel(QUEUE);
-    for (kind, meaning) in [
-        (SignalKind::interrupt(), UserSignal::Interrupt),
-        (SignalKind::terminate(), UserSignal::Terminate),
-        (SignalKind::hangup(), UserSignal::Terminate),
-        // It would leave the terminal as it is.
-        (SignalKind::quit(), UserSignal::Terminate),
-    ] {
-        let (mut heard, to) = (signal(kind)?, to.clone());
-        tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });
-    }
-    Ok(signals)
-}
-
-#[cfg(not(unix))]
-pub fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
-    let (to, signals) = mpsc::channel(QUEUE);
-    tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() && to.send(UserSignal::Interrupt).await.is_ok() {}
-    });
-    Ok(signals)
 }

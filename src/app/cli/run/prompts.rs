@@ -2,14 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    failure::{Exit, Failure},
-    input_events::EventPrompts,
-    json_answer::AnswerSchema,
-    prompt::Prompt,
-    turn::Driver,
+use super::{input_events::EventPrompts, json_answer::AnswerSchema, turn::Driver};
+use crate::{
+    app::cli::{
+        client::{
+            failure::{Exit, Failure},
+            prompt::Prompt,
+        },
+        terminal_text::clean_line,
+    },
+    wire::acp::client::PromptAbilities,
 };
-use crate::{app::cli::terminal_text::clean_line, wire::acp::client::PromptAbilities};
 
 /// Characters of the faults of an answer that are said.
 const MAX_FAULTS: usize = 500;

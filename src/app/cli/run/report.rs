@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    change_summary::CheckpointList,
-    changed_files::{ChangedFiles, EditChanges, merge_change},
-    failure::{Failure, RunError},
-};
 use crate::{
+    app::cli::client::{
+        change_summary::CheckpointList,
+        changed_files::{ChangedFiles, EditChanges, merge_change},
+        failure::{Failure, RunError},
+    },
     base::{
         checkpoint::FileChange,
         prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},

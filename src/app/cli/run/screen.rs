@@ -14,9 +14,6 @@ use tokio::{
 
 pub use super::turn_output::ScreenStyle;
 use super::{
-    change_summary::ChangeSummary,
-    client_requests::Question,
-    failure::{Failure, approval_hint},
     report::{RunEnd, RunReport},
     stream_json::{StreamEvent, StreamRole, Warning},
     turn_output::{OutputPiece, TerminalSize, TurnOutput},
@@ -25,6 +22,12 @@ use crate::{
     app::{
         cli::{
             args::OutputFormat,
+            client::{
+                change_summary::ChangeSummary,
+                client_requests::Question,
+                failure::{Failure, approval_hint},
+                session_start::short_id,
+            },
             render::{end_line::TurnEnd, text::Line},
             terminal_text::clean_line,
         },
@@ -385,14 +388,6 @@ impl Screen {
 
 fn resume_command(session: &str) -> String {
     format!("castor run -r {} \"…\"", short_id(session))
-}
-
-/// The end of an id of castor's is random: so many characters name one session among millions.
-pub fn short_id(session: &str) -> String {
-    const SHORT: usize = 7;
-    const WHOLE: usize = 36;
-    let id = if session.len() == WHOLE { session.get(WHOLE - SHORT..).unwrap_or(session) } else { session };
-    clean_line(id, WHOLE)
 }
 
 #[cfg(unix)]

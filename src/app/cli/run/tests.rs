@@ -28,19 +28,22 @@ use tokio::{
 };
 
 use super::{
-    ModelReach,
     ask::{Keyboard, TerminalAsker},
-    client_requests::RequestHandlers,
-    conclude, converse, demo_notes,
-    failure::Exit,
-    needs_demo,
-    prompt::{Attachment, Prompt},
+    conclude, converse,
     screen::{Screen, ScreenStyle},
-    session_start::SessionRequest,
-    turn::{Driver, EventSources, UserSignal},
+    turn::{Driver, EventSources},
 };
 use crate::{
-    app::cli::args::{OutputFormat, RunArgs, SessionArgs},
+    app::cli::{
+        args::OutputFormat,
+        client::{
+            client_requests::RequestHandlers,
+            failure::Exit,
+            prompt::{Attachment, Prompt},
+            session_start::SessionRequest,
+            signals::UserSignal,
+        },
+    },
     base::event::{AgentEvent, EventKind},
     world::acp_agent::connection::Peer,
 };
@@ -468,33 +471,4 @@ fn other_agents_get_mode_and_model_over_the_protocol() {
     assert_eq!(check_whole(Case { request, ..Case::default() }, &format!("{opening}{rest}")).exit, 0);
     let request = SessionRequest { mode: Some("autoEdit"), ..SessionRequest::default() };
     assert_eq!(check_whole(Case { request, ..Case::default() }, opening).exit, 42);
-}
-
-/// A resumed session or a model from a flag never gets the demo model.
-#[test]
-fn demo_runs_only_without_other_models() {
-    let args = RunArgs::default();
-    let none = || ModelReach::Keys(Vec::new());
-    assert_eq!(needs_demo(&args, none), Some(Vec::new()));
-    assert_eq!(needs_demo(&args, || ModelReach::Some), None);
-    let of = |session| RunArgs { session, ..RunArgs::default() };
-    assert_eq!(needs_demo(&of(SessionArgs { agent: Some("x".into()), ..SessionArgs::default() }), none), None);
-    // Whoever goes on with a session does not tell it to another model.
-    assert_eq!(needs_demo(&of(SessionArgs { resume: Some("latest".into()), ..SessionArgs::default() }), none), None);
-    let mut told = args;
-    told.agent_args.model = Some("m".into());
-    assert_eq!(needs_demo(&told, none), None);
-}
-
-/// Without a model, `castor run` names the keys that it found and the files that they come from.
-#[tokio::test]
-async fn keys_without_a_model_are_named() {
-    let keys = [("OPENAI_API_KEY".to_owned(), "openai".to_owned())];
-    assert_eq!(
-        demo_notes(&keys, false).await,
-        [
-            "no model is chosen: the built-in demo model answers",
-            "OPENAI_API_KEY is set: --model openai/NAME uses it, `castor models openai` lists names",
-        ]
-    );
 }

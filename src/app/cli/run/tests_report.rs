@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    changed_files::EditChanges,
     report::{RunEnd, RunReport},
     tests::{check, plain},
 };
-use crate::{app::cli::args::OutputFormat, client::Conversation};
+use crate::{
+    app::cli::{args::OutputFormat, client::changed_files::EditChanges},
+    client::Conversation,
+};
 
 #[test]
 fn json_is_one_object() {

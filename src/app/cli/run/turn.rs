@@ -9,17 +9,17 @@ use jsonrpsee::core::client::Error;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
-use super::{
-    ask::TerminalAsker,
-    child::StderrTail,
-    client_requests::{Answer, Question, RequestHandlers},
-    failure::{self, Exit, Failure},
-    key_input::Typed,
-    screen::Screen,
-    session_start::{AskAgent, OpenedSession},
-    steering::Steering,
-};
+use super::{ask::TerminalAsker, screen::Screen};
 use crate::{
+    app::cli::client::{
+        child::StderrTail,
+        client_requests::{Answer, Question, RequestHandlers},
+        failure::{self, Exit, Failure},
+        key_input::Typed,
+        session_start::{AskAgent, OpenedSession},
+        signals::UserSignal,
+        steering::Steering,
+    },
     wire::acp::{
         client::{PromptAnswer, SessionEvent, read_value},
         meta::StopDetail,
@@ -33,15 +33,6 @@ const MAX_HANDLERS: usize = 64;
 const UNREAD_GRACE: Duration = Duration::from_secs(1);
 /// Lines that are no messages, told one by one.
 const MAX_NOISE_NOTES: u32 = 3;
-
-/// Signals of the user or the system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserSignal {
-    /// Ctrl-C: cancel; the second one quits.
-    Interrupt,
-    /// Quit at once.
-    Terminate,
-}
 
 /// All that is listened to.
 pub struct EventSources {

@@ -9,10 +9,10 @@ use super::{Reply, SessionLoop};
 use crate::{
     app::cli::{
         chat::{lower::News, replay::Replay, state::ChatPhase, status::ServerHealth},
-        run::{
-            demo_notes,
+        client::{
             failure::{self, Exit, Failure},
             session_start::{self, AskAgent, OpenedSession, SessionRequest},
+            start::demo_notes,
         },
     },
     wire::acp::client::{OpenedAnswer, PromptAnswer, SessionEvent, read_value},

@@ -12,7 +12,7 @@ use crate::{
             effects::Effect,
             lower::{Draft, RewindWhat},
         },
-        run::{
+        client::{
             attachments::{AttachmentFolder, names_files},
             failure::Exit,
             key_input::Typed,

@@ -11,15 +11,15 @@ use crate::{
             effects::Effect,
             lower::{AgentPhase, News, SlashCommand},
         },
+        client::{
+            client_requests::{Answer, Question},
+            failure::{Exit, Failure},
+            session_start::OpenedSession,
+        },
         render::{
             end_line::TurnEnd,
             text::{Color, Line, Style},
             wrap::wrap,
-        },
-        run::{
-            client_requests::{Answer, Question},
-            failure::{Exit, Failure},
-            session_start::OpenedSession,
         },
         terminal_text::clean_line,
     },

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::{Chat, ChatPhase};
 use crate::app::cli::{
     chat::lower::{Draft, Drawn, Theme},
+    client::session_start::short_id,
     render::{
         clip::clip,
         text::{Line, Style},
         words,
         wrap::wrap,
     },
-    run::screen::short_id,
     terminal_text::{clean, clean_line},
 };
 

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::{composer::Composer, lower::Draft, lower::Key, state::Chat};
+use super::super::{
+    composer::Composer,
+    lower::{Draft, Key},
+    state::Chat,
+};
 use crate::{
-    app::cli::run::session_start::OpenedSession,
+    app::cli::client::session_start::OpenedSession,
     wire::acp::client::{ClientEvent, PromptAnswer},
 };
 

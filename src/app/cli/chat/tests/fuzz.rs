@@ -23,7 +23,7 @@ use super::super::{
     state::Chat,
 };
 use crate::{
-    app::cli::run::{
+    app::cli::client::{
         client_requests::{Answer, Question, QuestionSubject},
         failure::Failure,
         session_start::OpenedSession,

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Keyboard, TerminalAsker};
 use crate::{
-    app::cli::run::{
+    app::cli::client::{
         client_requests::{Answer, Question, QuestionSubject},
         key_input::{KeyInput, Typed},
         terminal::TypedBytes,

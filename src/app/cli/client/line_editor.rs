@@ -102,7 +102,7 @@ impl LineEditor {
 #[cfg(test)]
 mod tests {
     use super::LineEditor;
-    use crate::app::cli::run::keys::{KeyDecoder, KeyPress};
+    use crate::app::cli::client::keys::{KeyDecoder, KeyPress};
 
     fn typed(bytes: &str) -> String {
         let mut editor = LineEditor::default();

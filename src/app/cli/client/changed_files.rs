@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::{
     app::cli::render::{diff::diff, words::count},
     base::checkpoint::{ChangeKind, FileChange},
     wire::acp::client::CallDiff,
 };
-use schemars::JsonSchema;
-use serde::Serialize;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -2,11 +2,11 @@
 
 use std::io::{self, BufRead, BufReader};
 
+use super::terminal::columns;
 use crate::{
     app::{
         cli::{
             render::{text::Line, wrap::wrap},
-            run::terminal::columns,
             terminal_text::{escape_line, escape_text},
         },
         session::policies,

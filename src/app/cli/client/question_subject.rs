@@ -7,6 +7,7 @@ use crate::{
         render::{
             diff::{DiffView, diff},
             text::{Color, Line, Span, Style},
+            wrap::wrap,
         },
         terminal_text::clean_line,
     },
@@ -247,4 +248,11 @@ fn file_diff(it: &CallDiff, limit: Option<usize>, width: usize) -> DiffView {
         line.spans.insert(0, Span::new(INDENT, Style::PLAIN));
     }
     view
+}
+
+/// The rest of a long line stands further to the right than its beginning, so that it is no line of its own.
+pub fn wrap_indented(line: &Line, width: usize) -> Vec<Line> {
+    let text = line.text();
+    let depth = text.len() - text.trim_start_matches(' ').len();
+    wrap(line, width, &" ".repeat((depth + 2).min(width / 2)))
 }

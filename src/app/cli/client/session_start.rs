@@ -1,14 +1,14 @@
-//! Session start of `castor run`: from `initialize` to a new or resumed session.
+//! Session start of `castor run` and `castor chat`: from `initialize` to a new or resumed session.
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    failure::{Exit, Failure},
-    input_args::Instructions,
-};
+use super::failure::{Exit, Failure};
 use crate::{
     app::{
-        cli::sessions::ids::{MIN_ID, is_named},
+        cli::{
+            sessions::ids::{MIN_ID, is_named},
+            terminal_text::clean_line,
+        },
         settings::options::DEMO,
     },
     wire::acp::client::{Greeting, OpenedAnswer, PromptAbilities, SessionOption, read_value},
@@ -19,6 +19,14 @@ const MAX_PAGES: usize = 50;
 /// Characters of a whole id of castor's.
 const UUID: usize = 36;
 const PROTOCOL_VERSION: u16 = 1;
+
+/// Instructions for the agent's model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instructions {
+    pub text: String,
+    /// They take the place of the agent's own.
+    pub is_override: bool,
+}
 
 /// The session that a run asks for.
 #[derive(Clone, Debug, Default)]
@@ -290,7 +298,7 @@ async fn set_up(
     if let (Some(_), None, Some(mode)) = (&request.resume, request.mode, &modes.current_mode_id)
         && mode != "default"
     {
-        let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
+        let mode = clean_line(mode, 100);
         notes.push(format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
     }
     if request.resume.is_some() && request.model.is_none() && has_demo(session) {
@@ -338,8 +346,16 @@ fn with_sign_in(failure: Failure, agent: &Greeting) -> Failure {
 fn listed(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
-        _ => crate::app::cli::terminal_text::clean_line(&names.join(", "), 300),
+        _ => clean_line(&names.join(", "), 300),
     }
+}
+
+/// The end of an id of castor's is random: so many characters name one session among millions.
+pub fn short_id(session: &str) -> String {
+    const SHORT: usize = 7;
+    const WHOLE: usize = 36;
+    let id = if session.len() == WHOLE { session.get(WHOLE - SHORT..).unwrap_or(session) } else { session };
+    clean_line(id, WHOLE)
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Attachment, CUT, MAX_PIPED, Prompt, PromptAbilities, WAITING, read};
-    use crate::app::cli::run::failure::Failure;
+    use crate::app::cli::client::failure::Failure;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 

@@ -120,6 +120,15 @@ impl Drop for Agent {
     }
 }
 
+/// How a process ended, in words.
+pub fn describe_status(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("was killed by signal {signal}");
+    }
+    if let Some(code) = status.code() { format!("exited with status {code}") } else { "exited".to_owned() }
+}
+
 /// The last lines of an agent's stderr.
 #[derive(Debug, Default)]
 pub struct StderrTail(VecDeque<String>);

@@ -1,0 +1,29 @@
+//! The parts that `castor run` and `castor chat` share as clients of an agent: its process, the session, keys, questions,
+//! attachments, changes.
+
+pub mod approval;
+pub mod attachments;
+pub mod background_answer;
+pub mod change_summary;
+pub mod changed_files;
+pub mod child;
+pub mod client_requests;
+pub mod earlier_session;
+pub mod failure;
+pub mod form;
+pub mod key_input;
+pub mod keys;
+pub mod line_editor;
+pub mod local_servers;
+pub mod media;
+pub mod menu;
+pub mod prompt;
+pub mod question;
+pub mod question_queue;
+pub mod question_subject;
+pub mod session_start;
+pub mod signals;
+pub mod start;
+pub mod steering;
+pub mod terminal;
+pub mod trust_question;
