@@ -99,6 +99,40 @@ fn an_untrusted_folder_is_read_only_and_without_a_sandbox_nothing_runs() {
     assert!(!sandbox.workspace().join("made").exists());
 }
 
+/// The reason is said, and following the advice helps, whatever the program is and however it takes the refusal.
+#[test]
+fn an_untrusted_folder_is_named_with_the_way_to_trust_it() {
+    for line in [
+        "echo x >made",
+        "cd sub && echo x >../made",
+        "mkdir -p deep/er && echo x >made",
+        "rm sub/a && echo x >made",
+        "python3 -c 'open(\"made\", \"w\")'",
+        "touch made 2>/dev/null | cat",
+    ] {
+        let mut sandbox = bed();
+        sandbox.env.clear();
+        sandbox.write("ws/.castor/settings.json", "{\"hooks\": {\"SessionStart\": []}}");
+        let (_, _, errors) = sh(&mut sandbox, line);
+        let last = errors.lines().last().unwrap_or_default();
+        let workspace = sandbox.workspace().canonicalize().unwrap();
+        let why =
+            format!("castor: The sandbox blocked writing below {}, because the folder is not", workspace.display());
+        assert!(last.starts_with(&why) && last.contains("`castor trust`"), "{line}: {errors}");
+        assert!(!errors.contains("security.sandbox") && !workspace.join("made").exists(), "{line}: {errors}");
+        let trusted = ran(&mut sandbox, &["trust", "--yes"]);
+        assert!(trusted.status.success(), "{trusted:?}");
+        let (code, _, errors) = sh(&mut sandbox, line);
+        assert!(code == Some(0) && errors.is_empty() && workspace.join("made").exists(), "{line}: {errors}");
+    }
+    // Elsewhere trust changes nothing.
+    let mut sandbox = bed();
+    sandbox.env.clear();
+    sandbox.write("ws/.castor/settings.json", "{\"hooks\": {\"SessionStart\": []}}");
+    let (_, _, errors) = sh(&mut sandbox, "echo x >/opt/made");
+    assert!(errors.contains("security.sandbox.writable = [\"/opt\"]") && !errors.contains("trust"), "{errors}");
+}
+
 #[test]
 fn signals_reach_the_program_and_end_castor_as_they_ended_it() {
     let mut sandbox = bed();

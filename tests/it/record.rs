@@ -49,13 +49,21 @@ const SPEAKS: &str = "python3 aside.py unix | grep -q done || exit 3";
 
 /// Runs each line in one session without approvals, and answers each question so.
 fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
+    let mut sandbox = Sandbox::new();
+    sandbox.namespaces = namespaces;
+    // Without mounts there is no mode `auto`.
+    let mode = if namespaces == Namespaces::Nobody { "yolo" } else { "auto" };
+    sandbox.args.extend(["--approval-mode", mode].map(Into::into));
+    play_in(sandbox, lines, answer)
+}
+
+/// The same in a workspace of which the test decides what holds there.
+fn play_in(mut sandbox: Sandbox, lines: &[&str], answer: &str) -> Played {
     let mut left: Vec<String> = lines.iter().rev().map(|it| (*it).to_owned()).collect();
     let server = ModelServer::answering(move |_| {
         let call = left.pop().map(|it| calls("run_shell_command", &json!({"command": it})));
         Some(call.unwrap_or_else(|| says("Done.")))
     });
-    let mut sandbox = Sandbox::new();
-    sandbox.namespaces = namespaces;
     // The one is seen and not written, the other is not even seen.
     sandbox.write("home/there/kept", "");
     sandbox.write("home/hidden/kept", "");
@@ -65,9 +73,6 @@ fn play(namespaces: Namespaces, lines: &[&str], answer: &str) -> Played {
     sandbox.write("ws/aside.py", ASIDE);
     let _listens = UnixListener::bind(sandbox.home().join("hidden/own.sock")).unwrap();
     sandbox.write("ws/log", "cp: cannot create '/opt/x': Read-only file system\ncould not resolve host: x\n");
-    // Without mounts there is no mode `auto`.
-    let mode = if namespaces == Namespaces::Nobody { "yolo" } else { "auto" };
-    sandbox.args.extend(["--approval-mode", mode].map(Into::into));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
     let home = sandbox.home().display().to_string();
@@ -225,6 +230,25 @@ fn what_a_program_of_castor_exec_failed_for_is_said() {
         let is_said = said.contains("castor:");
         // A program that failed counts, whatever its shell made of it.
         assert_eq!(is_said, !line.starts_with("echo"), "{line}: {said}");
+    }
+}
+
+/// In a folder that nobody trusts the question says so, and a yes opens the folder for this once.
+#[test]
+fn a_session_in_an_untrusted_folder_says_why_it_is_read_only() {
+    for (answer, is_made) in [("allow_once", true), ("reject_once", false)] {
+        let mut sandbox = Sandbox::new();
+        sandbox.namespaces = Namespaces::Castor;
+        sandbox.env.clear();
+        sandbox.write("ws/.castor/settings.json", "{\"hooks\": {\"SessionStart\": []}}");
+        let workspace = sandbox.workspace().canonicalize().unwrap();
+        let Played { asked, told, .. } = play_in(sandbox, &["echo made >made; cat made"], answer);
+        let why =
+            format!("The sandbox blocked writing below {}, because the folder is not trusted", workspace.display());
+        if is_made {
+            assert!(asked.len() == 2 && asked[1].contains(&why) && asked[1].contains("`castor trust`"), "{asked:?}");
+        }
+        assert!(told[0].contains("\nmade\n") == is_made, "{told:?}");
     }
 }
 

@@ -69,6 +69,10 @@ pub enum Denial {
     Write {
         folder: AbsPath,
     },
+    /// Writing in a workspace that is read-only as nobody trusts it.
+    UntrustedFolder {
+        folder: AbsPath,
+    },
     /// A file or folder in the part of the home folder that commands do not see.
     Hidden {
         folder: AbsPath,
@@ -117,6 +121,13 @@ impl Denial {
                 format!("The sandbox blocked network access and hid {}, which is a secret.", shown(path))
             }
             Self::Write { folder } => format!("The sandbox blocked writing below {}.", shown(folder)),
+            Self::UntrustedFolder { folder } => {
+                let folder = shown(folder);
+                format!(
+                    "The sandbox blocked writing below {folder}, because the folder is not trusted: `castor trust` in it \
+                     lets commands write there."
+                )
+            }
             Self::Hidden { folder } => {
                 format!("The sandbox hid {}: of the home folder commands see tools only.", shown(folder))
             }
@@ -158,7 +169,9 @@ impl Denial {
                 let credentials = vec![OpenSecret::once(path.clone())];
                 SandboxGrant { network: hosts.is_empty(), credentials, ..reaching(hosts.clone(), Vec::new()) }
             }
-            Self::Write { folder } => SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() },
+            Self::Write { folder } | Self::UntrustedFolder { folder } => {
+                SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() }
+            }
             Self::Hidden { folder } => SandboxGrant { seen: vec![folder.clone()], ..SandboxGrant::default() },
             Self::Config { path } | Self::NotKept { path } => {
                 SandboxGrant { config: vec![path.clone()], ..SandboxGrant::default() }
@@ -187,6 +200,7 @@ impl Denial {
                 format!("Run the whole command again with both {those} and {}?", reach_in_words(hosts))
             }
             Self::Write { .. } => "Run the whole command again with write access there?".to_owned(),
+            Self::UntrustedFolder { .. } => "Run the whole command again with write access there all the same?".to_owned(),
             Self::Hidden { folder } => {
                 format!("Run the whole command again with read access to {}?", shown(folder))
             }
@@ -210,7 +224,7 @@ impl Denial {
                 format!("\"sandbox\": {{\"network\": true, \"readable\": [{:?}]}}", path.to_string())
             }
             Self::Socket { path } => one("sockets", path),
-            Self::Write { folder } => one("writable", folder),
+            Self::Write { folder } | Self::UntrustedFolder { folder } => one("writable", folder),
             Self::Hidden { folder } => one("readable", folder),
             Self::Secrets { files, .. } => {
                 let files: Vec<String> = files.iter().map(|it| format!("{:?}", it.to_string())).collect();
@@ -225,9 +239,12 @@ impl Denial {
     /// What a question can give a hook or a server for a session; `None`: only the user's settings can.
     pub fn program_grant(&self) -> Option<SandboxGrant> {
         match self {
-            Self::Network | Self::Hosts { .. } | Self::Port { .. } | Self::Write { .. } | Self::Hidden { .. } => {
-                Some(self.grant_once())
-            }
+            Self::Network
+            | Self::Hosts { .. }
+            | Self::Port { .. }
+            | Self::Write { .. }
+            | Self::UntrustedFolder { .. }
+            | Self::Hidden { .. } => Some(self.grant_once()),
             // Secrets, other programs' sockets, guarded configuration, and what nobody can name.
             Self::Credential { .. }
             | Self::Secrets { .. }
@@ -245,7 +262,7 @@ impl Denial {
         match self {
             Self::Hosts { hosts } => format!("reach {}", in_a_row(hosts)),
             Self::Port { port } => format!("use {}", port.in_words()),
-            Self::Write { folder } => format!("write below {}", shown(folder)),
+            Self::Write { folder } | Self::UntrustedFolder { folder } => format!("write below {}", shown(folder)),
             Self::Hidden { folder } => format!("read {}", shown(folder)),
             _ => "use the network".to_owned(),
         }
@@ -258,7 +275,7 @@ impl Denial {
             Self::Hosts { hosts } => Some(Grant::Reach { hosts: with_group(hosts), ports: Vec::new() }),
             Self::Port { port } => Some(Grant::Reach { hosts: Vec::new(), ports: vec![port.clone()] }),
             // Of a folder as wide as `/opt` a yes would say too much for longer.
-            Self::Write { folder } if folder.as_path().components().count() > 2 => {
+            Self::Write { folder } | Self::UntrustedFolder { folder } if folder.as_path().components().count() > 2 => {
                 Some(Grant::Write { folder: folder.clone() })
             }
             Self::Hidden { folder } => Some(Grant::Read { folder: folder.clone() }),

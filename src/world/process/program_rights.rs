@@ -90,6 +90,7 @@ pub fn find_lack(it: &Confinement, cwd: &AbsPath, line: &str, end: &Exit, said: 
     });
     let denial = find_denial(it, cwd, line, (end.code, refusals.as_deref()), said)?;
     // What ends well may print anything: without a record it counts where it names a place.
-    let counts = end.code != Some(0) || refusals.is_some() || matches!(denial, Denial::Write { .. });
+    let names_place = matches!(denial, Denial::Write { .. } | Denial::UntrustedFolder { .. });
+    let counts = end.code != Some(0) || refusals.is_some() || names_place;
     counts.then_some(denial)
 }

@@ -196,16 +196,19 @@ fn denied_write(it: &Confinement, real: &AbsPath) -> Option<Denial> {
     if it.allows_write(real) {
         return None;
     }
+    let root = it.roots.iter().find(|root| real.is_within(root));
+    let untrusted_root = root.filter(|_| it.untrusted).and_then(|root| grantable_folder(it, root));
     Some(match it.config_root(real) {
-        _ if it.grant.read_only && it.roots.iter().any(|root| real.is_within(root)) => Denial::Looks,
+        _ if root.is_some() && it.grant.read_only && !it.untrusted => Denial::Looks,
         Some(path) => Denial::Config { path },
         None if it.lacks_checkpoint(real) => match it.git_dirs.iter().find(|git| real.is_within(git)) {
             Some(git) => Denial::Write { folder: git.clone() },
             None => Denial::NotKept { path: real.clone() },
         },
-        None => match grantable_folder(it, real) {
-            Some(folder) => Denial::Write { folder },
-            None => Denial::Unopenable { path: real.clone() },
+        None => match (untrusted_root, grantable_folder(it, real)) {
+            (Some(folder), _) => Denial::UntrustedFolder { folder },
+            (None, Some(folder)) => Denial::Write { folder },
+            (None, None) => Denial::Unopenable { path: real.clone() },
         },
     })
 }

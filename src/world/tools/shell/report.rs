@@ -115,7 +115,10 @@ impl ReportFacts {
         if exit.refusals.is_some() {
             return Some(found);
         }
-        let is_elsewhere = matches!(found, Denial::Write { .. } | Denial::Hidden { .. } | Denial::Other);
+        let is_elsewhere = matches!(
+            found,
+            Denial::Write { .. } | Denial::UntrustedFolder { .. } | Denial::Hidden { .. } | Denial::Other
+        );
         let did_no_harm = exit.code == Some(0) && is_elsewhere && !self.hides_exit_codes();
         (!did_no_harm).then_some(found)
     }

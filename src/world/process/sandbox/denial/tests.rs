@@ -52,6 +52,7 @@ impl World {
             Some(Denial::Network) => "network".to_owned(),
             Some(Denial::Credential { path, .. }) => format!("credential {}", shown(&path)),
             Some(Denial::Write { folder }) => format!("write {}", shown(&folder)),
+            Some(Denial::UntrustedFolder { folder }) => format!("untrusted {}", shown(&folder)),
             Some(Denial::Hidden { folder }) => format!("hidden {}", shown(&folder)),
             Some(Denial::Config { path }) => format!("config {}", shown(&path)),
             Some(Denial::NotKept { path }) => format!("not kept {}", shown(&path)),
@@ -148,6 +149,36 @@ fn read_only_command_is_offered_write_access() {
     let it = world.it.clone().into_read_only();
     assert_eq!(world.said(&it, "touch: cannot touch 'sub/x': Read-only file system"), "looks");
     assert_eq!(world.said(&it, "Could not resolve host: x"), "network");
+}
+
+/// In an untrusted folder the question is about the folder as a whole, where it may be opened.
+#[test]
+fn untrusted_folder_is_named_as_the_reason() {
+    let world = World::new();
+    let untrusted = |root: &str| Confinement {
+        read_only: true,
+        untrusted: true,
+        roots: vec![world.top.join(root)],
+        ..world.it.clone()
+    };
+    let looking = Confinement { grant: SandboxGrant { read_only: true, ..SandboxGrant::default() }, ..untrusted("w") };
+    let opened =
+        untrusted("w").with_grant(&Denial::UntrustedFolder { folder: world.top.join("w") }.grant_once()).unwrap();
+    for (it, path, want) in [
+        (&untrusted("w"), "sub/x", "untrusted $W/w"),
+        (&untrusted("w"), "x", "untrusted $W/w"),
+        (&untrusted("w"), ".git/index", "untrusted $W/w"),
+        (&looking, "sub/x", "untrusted $W/w"),
+        (&untrusted("w"), ".vscode/a.json", "config $W/w/.vscode"),
+        (&untrusted("w"), "$W/out/x", "write $W/out"),
+        (&untrusted("w"), "$W/home/.ssh/x", "unopenable $W/home/.ssh/x"),
+        // A home is too wide to be opened as a whole.
+        (&untrusted("home"), "$W/home/notes/x", "unopenable $W/home/notes/x"),
+        (&opened, "sub/x", "-"),
+        (&opened, ".vscode/a.json", "config $W/w/.vscode"),
+    ] {
+        assert_eq!(world.said(it, &format!("touch: cannot touch '{path}': Read-only file system")), want, "{path}");
+    }
 }
 
 /// Of a socket and of secrets the record says it all.
