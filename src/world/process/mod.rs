@@ -14,6 +14,8 @@ pub mod program_rights;
 pub mod reach;
 pub mod record;
 pub mod sandbox;
+#[cfg(target_os = "linux")]
+mod seccomp;
 pub mod server_process;
 pub mod surroundings;
 pub mod table;

@@ -1,6 +1,6 @@
 //! Substitutions that bash runs and the grammar misses: each possible start must be one in the syntax tree.
 
-use tree_sitter::{Node, Tree};
+use tree_sitter::{Node, Tree, TreeCursor};
 
 use super::{line::MAX_DEPTH, words::Opaque};
 
@@ -68,15 +68,23 @@ fn stretches(text: &str, tree: &Tree) -> Result<Vec<TextStretch>, Opaque> {
             return Err(UNSEEN);
         }
         res.extend(kind(node).map(|kind| TextStretch { kind, start: node.start_byte(), end: node.end_byte() }));
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return Ok(res);
-            }
+        if !go_to_next(&mut cursor) {
+            return Ok(res);
         }
     }
+}
+
+/// To the next node of the tree, parents before their children; false behind the last.
+pub(super) fn go_to_next(cursor: &mut TreeCursor) -> bool {
+    if cursor.goto_first_child() {
+        return true;
+    }
+    while !cursor.goto_next_sibling() {
+        if !cursor.goto_parent() {
+            return false;
+        }
+    }
+    true
 }
 
 fn kind(node: Node) -> Option<TextKind> {

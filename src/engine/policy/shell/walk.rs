@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use tree_sitter::{Language, Node, Parser, Tree, TreeCursor};
+use tree_sitter::{Language, Node, Parser, Tree};
 
 use super::{
-    grammar_gaps,
+    grammar_gaps::{self, go_to_next},
     heredoc::{self, HeredocBody, MaskedText},
     line::{MAX_DEPTH, Redirect, Script, ShellCommand},
     opaque::is_obeyed_variable,
@@ -110,7 +110,7 @@ pub fn walk(source: &str) -> Result<WalkResult, Opaque> {
     let mut cursor = tree.walk();
     loop {
         walker.enter(cursor.node())?;
-        if !next(&mut cursor) {
+        if !go_to_next(&mut cursor) {
             walker.blank(walker.leaf_end, text.len())?;
             return Ok(WalkResult { script: walker.script, why: walker.why });
         }
@@ -123,18 +123,6 @@ fn parse(text: &str) -> Result<Tree, Opaque> {
     parser.set_language(&LANGUAGE).map_err(|_| Opaque("the shell grammar does not load"))?;
     let tree = parser.parse(text, None).ok_or(Opaque("the shell grammar gave up"))?;
     if tree.root_node().has_error() { Err(NOT_SHELL) } else { Ok(tree) }
-}
-
-fn next(cursor: &mut TreeCursor) -> bool {
-    if cursor.goto_first_child() {
-        return true;
-    }
-    while !cursor.goto_next_sibling() {
-        if !cursor.goto_parent() {
-            return false;
-        }
-    }
-    true
 }
 
 struct Walker<'a> {
@@ -169,36 +157,24 @@ impl Walker<'_> {
             self.note("it has more in it than commands and words");
         }
         match kind.name {
-            "word" | "command_name" => Ok(()),
-            "command" => self.command(node),
-            "declaration_command" => {
-                self.declaration(node);
-                Ok(())
-            }
-            "test_command" => self.test(node),
-            "negated_command" | "compound_statement" if !self.opens_apart(node) => Err(ODD_BLANKS),
-            "compound_statement" if self.slice(node).starts_with("((") => {
-                self.note("it computes");
-                Ok(())
-            }
-            "variable_assignment" => self.assignment(node),
-            "for_statement" => {
-                self.loops(node);
-                Ok(())
-            }
-            "expansion" => {
-                self.expansion(node);
-                Ok(())
-            }
-            "file_descriptor" => self.descriptor(node),
-            "file_redirect" | "herestring_redirect" if self.is_after_descriptor(node) => Err(ODD_BLANKS),
-            "file_redirect" => self.redirect(node),
-            "command_substitution" | "process_substitution" => self.substitution(node),
-            "comment" => self.comment(node),
+            "command" => self.command(node)?,
+            "declaration_command" => self.declaration(node),
+            "test_command" => self.test(node)?,
+            "negated_command" | "compound_statement" if !self.opens_apart(node) => return Err(ODD_BLANKS),
+            "compound_statement" if self.slice(node).starts_with("((") => self.note("it computes"),
+            "variable_assignment" => self.assignment(node)?,
+            "for_statement" => self.loops(node),
+            "expansion" => self.expansion(node),
+            "file_descriptor" => self.descriptor(node)?,
+            "file_redirect" | "herestring_redirect" if self.is_after_descriptor(node) => return Err(ODD_BLANKS),
+            "file_redirect" => self.redirect(node)?,
+            "command_substitution" | "process_substitution" => self.substitution(node)?,
+            "comment" => self.comment(node)?,
             // All were taken out before; and what stands in a test is no pattern elsewhere.
-            "heredoc_redirect" | "``" => Err(ODD_BLANKS),
-            _ => Ok(()),
+            "heredoc_redirect" | "``" => return Err(ODD_BLANKS),
+            _ => (),
         }
+        Ok(())
     }
 
     fn note(&mut self, why: &'static str) {
@@ -207,6 +183,11 @@ impl Walker<'_> {
 
     fn slice(&self, node: Node) -> &str {
         self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    fn starts_word(&self, node: Node) -> bool {
+        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
+        before.is_none_or(|it| b" \t\n;&|()`".contains(it))
     }
 
     fn word(&self, node: Node) -> Result<ShellWord, Opaque> {
@@ -286,9 +267,7 @@ impl Walker<'_> {
         }
         // `[]`, `[!` and `a[[` are programs' names to bash.
         let before_close = text.len().saturating_sub(close.len() + 1);
-        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
-        let apart = before.is_none_or(|it| b" \t\n;&|()`".contains(it));
-        if !apart || !blank_at(&text, name.len()) || !blank_at(&text, before_close) {
+        if !self.starts_word(node) || !blank_at(&text, name.len()) || !blank_at(&text, before_close) {
             return Err(ODD_BLANKS);
         }
         let inside = text.get(name.len()..before_close).unwrap_or_default();
@@ -342,9 +321,7 @@ impl Walker<'_> {
 
     /// In `a2>f` the `2` belongs to the word before it.
     fn descriptor(&self, node: Node) -> Result<(), Opaque> {
-        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
-        let apart = before.is_none_or(|it| b" \t\n;&|()`".contains(it));
-        match apart && self.slice(node).bytes().all(|it| it.is_ascii_digit()) {
+        match self.starts_word(node) && self.slice(node).bytes().all(|it| it.is_ascii_digit()) {
             true => Ok(()),
             false => Err(ODD_BLANKS),
         }

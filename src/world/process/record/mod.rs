@@ -1,24 +1,16 @@
 //! The sandbox's record: what a sandbox refused to a command, as the kernel tells it before each call that may be refused.
 //!
-//! The command's process installs a filter (`filter`) whose listener the sandbox's init process takes over (`recorder`).
+//! The command's process installs a filter whose listener the sandbox's init process takes over (`recorder`).
 //! That one lets each call go on, and writes down those that the sandbox will refuse (`attempt`) with the process that met
 //! it (`findings`). Castor reads the record when a command has ended, and while a server runs. It leads to questions, and
 //! never gives a right.
 
 #[cfg(target_os = "linux")]
-mod attempt;
-#[cfg(target_os = "linux")]
-mod filter;
-#[cfg(target_os = "linux")]
-mod findings;
-#[cfg(target_os = "linux")]
-mod memory;
-#[cfg(target_os = "linux")]
 mod recorder;
 
 use std::{
-    fs::File,
-    os::unix::fs::{FileExt, FileTypeExt},
+    fs::{self, File},
+    os::{fd::AsRawFd, unix::fs::FileTypeExt},
     path::Path,
 };
 
@@ -30,10 +22,7 @@ use crate::{
 };
 
 #[cfg(target_os = "linux")]
-pub(super) use self::{
-    filter::can_install,
-    recorder::{Installer, Recorder},
-};
+pub(super) use recorder::{Installer, Recorder, can_install};
 
 /// The record of one sandbox.
 #[derive(Debug)]
@@ -60,9 +49,8 @@ impl SandboxRecord {
 
     /// `None`: nothing was recorded, as the system does not tell.
     pub fn read(&self) -> Option<Vec<Refusal>> {
-        let size = usize::try_from(self.file.metadata().ok()?.len()).ok()?;
-        let mut text = vec![0; size];
-        self.file.read_exact_at(&mut text, 0).ok()?;
+        // Opened anew it is read from its beginning.
+        let text = fs::read(format!("/proc/self/fd/{}", self.file.as_raw_fd())).ok()?;
         let mut all: Vec<Refusal> = serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()?;
         all.retain(|it| match &it.what {
             // Where no folder is, nobody makes anything.

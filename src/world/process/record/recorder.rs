@@ -1,5 +1,10 @@
 //! The recorder: in the sandbox's init process it is told of calls before they are made, and lets each of them go on.
 
+mod attempt;
+mod filter;
+mod findings;
+mod memory;
+
 use std::{
     fs::File,
     io::{self, Read, Write},
@@ -16,13 +21,13 @@ use nix::{
 };
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::{
+use self::{
     attempt::{Attempt, FolderId, folder_id},
-    filter::{self, Subject},
+    filter::Subject,
     findings::Findings,
-    memory,
 };
-use crate::base::sandbox::Refused;
+
+pub use filter::can_install;
 
 /// Lies at the same address in a process that was forked just now.
 static PROBE: [u8; 4] = *b"cast";
@@ -74,6 +79,51 @@ impl Recorder {
         ours.write_all(&[1]).ok()?;
         Some(res)
     }
+
+    /// Takes one call, and lets it go on. What is refused is refused by what refuses it anyway: so it does not matter that
+    /// the process may change its words meanwhile.
+    pub fn answer(&mut self) {
+        let Some(listener) = self.listener.as_ref().map(AsRawFd::as_raw_fd) else { return };
+        // SAFETY: numbers, of which each may be 0.
+        let mut call: seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one such struct, which lives through the call.
+        if unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) } != 0 {
+            // The process was killed meanwhile.
+            return;
+        }
+        let (pid, [first, ..]) = (call.pid as i32, call.data.args);
+        // SAFETY: the kernel reads a number, which lives through the call.
+        let is_same = || unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call.id) } == 0;
+        let attempt = Attempt { pid, number: call.data.nr, args: call.data.args, is_online: self.is_online };
+        let is_new = match filter::find(attempt.number) {
+            // As the kernel cuts it.
+            Some(Subject::Exit) => self.findings.end_of_thread(pid, (first & 0xff) as i32),
+            _ => {
+                let new = attempt.refused(&self.closed).and_then(|what| self.findings.of_thread(pid, what));
+                // Else the number may have been another process's, and so may what was read.
+                new.filter(|_| is_same()).map(|it| self.findings.add(it)).is_some()
+            }
+        };
+        if is_new {
+            // Before the process goes on, so that castor knows what a server speaks of.
+            _ = self.write();
+        }
+        let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+        let answer = seccomp_notif_resp { id: call.id, val: 0, error: 0, flags };
+        // SAFETY: the kernel reads one such struct, which lives through the call. It fails where the process was killed.
+        _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+    }
+
+    /// `code`: its exit code, or what shells make of a signal. What comes later nobody asks about.
+    pub fn end_command(&mut self, code: i32) {
+        self.findings.end_of_process(self.command, code);
+        _ = self.write();
+    }
+
+    fn write(&self) -> io::Result<()> {
+        // Behind a shorter one an older rest stays, which nobody reads.
+        self.to.write_all_at(&serde_json::to_vec(&self.findings.refusals())?, 0)
+    }
 }
 
 impl Installer {
@@ -95,57 +145,5 @@ impl Installer {
             Err(_) => Ok(()),
             Ok(_) => self.0.read_exact(&mut word),
         }
-    }
-}
-
-impl Recorder {
-    /// Takes one call, and lets it go on. What is refused is refused by what refuses it anyway: so it does not matter that
-    /// the process may change its words meanwhile.
-    pub fn answer(&mut self) {
-        let Some(listener) = self.listener.as_ref().map(AsRawFd::as_raw_fd) else { return };
-        // SAFETY: numbers, of which each may be 0.
-        let mut call: seccomp_notif = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes one such struct, which lives through the call.
-        if unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) } != 0 {
-            // The process was killed meanwhile.
-            return;
-        }
-        let pid = i32::try_from(call.pid).unwrap_or_default();
-        let new = self.look_at(&Attempt { pid, number: call.data.nr, args: call.data.args, is_online: self.is_online });
-        // SAFETY: the kernel reads a number, which lives through the call.
-        let is_same = || unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call.id) } == 0;
-        // Else the number may have been another process's, and so may what was read. Written before the process goes on, so
-        // that castor knows what a server speaks of.
-        if let Some(it) = new.filter(|_| is_same()) {
-            self.findings.add(it);
-            _ = self.write();
-        }
-        let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or_default();
-        let answer = seccomp_notif_resp { id: call.id, val: 0, error: 0, flags };
-        // SAFETY: the kernel reads one such struct, which lives through the call. It fails where the process was killed.
-        _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
-    }
-
-    fn look_at(&mut self, attempt: &Attempt) -> Option<(Refused, Vec<i32>)> {
-        if let Subject::Exit = filter::find(attempt.number)? {
-            // As the kernel cuts it.
-            if self.findings.end_of_thread(attempt.pid, (attempt.argument(0) & 0xff) as i32) {
-                _ = self.write();
-            }
-            return None;
-        }
-        let what = attempt.refused(&self.closed)?;
-        self.findings.of_thread(attempt.pid, what)
-    }
-
-    /// `code`: its exit code, or what shells make of a signal. What comes later nobody asks about.
-    pub fn end_command(&mut self, code: i32) {
-        self.findings.end_of_process(self.command, code);
-        _ = self.write();
-    }
-
-    fn write(&self) -> io::Result<()> {
-        // Behind a shorter one an older rest stays, which nobody reads.
-        self.to.write_all_at(&serde_json::to_vec(&self.findings.refusals())?, 0)
     }
 }

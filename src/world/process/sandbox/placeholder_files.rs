@@ -5,20 +5,29 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::fs::{FileExt, MetadataExt, PermissionsExt},
+        fd::AsRawFd,
+        unix::{
+            ffi::OsStrExt,
+            fs::{FileExt, MetadataExt, PermissionsExt},
+        },
     },
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use nix::{
-    fcntl::{AT_FDCWD, OFlag, open, openat},
+    fcntl::{OFlag, open, openat},
     sys::stat::{Mode, mkdirat},
     unistd::{UnlinkatFlags, geteuid, unlinkat},
 };
 
-use crate::base::sandbox::{Placeholder, SELF_COMMONDIR};
+use crate::{
+    base::{
+        path::AbsPath,
+        sandbox::{Placeholder, SELF_COMMONDIR},
+    },
+    world::disk::dirfd::{self, DirFd},
+};
 
 /// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
 pub(super) const MARK: u32 = 0o1000;
@@ -29,21 +38,9 @@ pub(super) fn lock_placeholders() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Each folder on the way is opened as what it is.
-pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
-    // Those on the way may be such as nobody lists.
-    #[cfg(target_os = "linux")]
-    let reached = OFlag::O_PATH;
-    #[cfg(not(target_os = "linux"))]
-    let reached = OFlag::O_RDONLY;
-    let flags = reached | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut res = open("/", flags, Mode::empty())?;
-    for part in path.components() {
-        if let Component::Normal(it) = part {
-            res = openat(&res, it, flags, Mode::empty())?;
-        }
-    }
-    Ok(res)
+/// Each folder on the way is opened as what it is, and need not be one that anybody lists.
+pub(super) fn open_folder(path: &Path) -> io::Result<DirFd> {
+    DirFd::open_real(&AbsPath::new(path).ok_or(io::ErrorKind::InvalidInput)?)
 }
 
 /// Nothing is in it, if it is a folder.
@@ -78,24 +75,24 @@ fn reads(there: &File, text: &str) -> bool {
     there.read_at(&mut found, 0).is_ok_and(|it| found.get(..it) == Some(text.as_bytes()))
 }
 
-pub(super) fn create(folder: &OwnedFd, name: &OsStr, what: Placeholder) -> io::Result<()> {
-    let marked = |mode: u32| Mode::from_bits_truncate((mode | MARK) as nix::libc::mode_t);
+pub(super) fn create(folder: &DirFd, name: &OsStr, what: Placeholder) -> io::Result<()> {
     match what {
-        Placeholder::Folder => Ok(mkdirat(folder, name, marked(0o777))?),
+        Placeholder::Folder => {
+            Ok(mkdirat(folder.fd(), name, Mode::from_bits_truncate((0o777 | MARK) as nix::libc::mode_t))?)
+        }
         Placeholder::File(text) => {
-            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-            File::from(openat(folder, name, flags, marked(0o666))?).write_all(text.as_bytes())
+            dirfd::create_new(folder.fd(), name.as_bytes(), 0o666 | MARK)?.write_all(text.as_bytes())
         }
     }
 }
 
 /// Removes what is open there under that name; false: it stays, or is gone. A folder with something in it stays.
-pub(super) fn remove(folder: &OwnedFd, name: &OsStr, there: &File, text: Option<&str>) -> bool {
+pub(super) fn remove(folder: &DirFd, name: &OsStr, there: &File, text: Option<&str>) -> bool {
     let number = |it: &File| it.metadata().map(|it| (it.dev(), it.ino())).ok();
     let found = open_quietly(Some(folder), Path::new(name)).ok().and_then(|it| number(&it));
     let lies = found.is_some() && found == number(there);
     let flag = if text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
-    lies && text.is_none_or(|it| reads(there, it)) && unlinkat(folder, name, flag).is_ok()
+    lies && text.is_none_or(|it| reads(there, it)) && unlinkat(folder.fd(), name, flag).is_ok()
 }
 
 /// Where it lies now: the user may have renamed a folder above it.
@@ -116,11 +113,11 @@ pub(super) fn unmark(there: &File) {
 }
 
 /// A pipe of that name would never open, and a link leads elsewhere.
-pub(super) fn open_quietly(folder: Option<&OwnedFd>, name: &Path) -> nix::Result<File> {
+pub(super) fn open_quietly(folder: Option<&DirFd>, name: &Path) -> nix::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     match folder {
-        Some(it) => openat(it, name, flags, Mode::empty()),
-        None => openat(AT_FDCWD, name, flags, Mode::empty()),
+        Some(it) => openat(it.fd(), name, flags, Mode::empty()),
+        None => open(name, flags, Mode::empty()),
     }
     .map(File::from)
 }

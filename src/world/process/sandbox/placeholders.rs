@@ -8,7 +8,7 @@ use std::{
     collections::BTreeSet,
     fs::File,
     io::{self, PipeWriter, Write},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::AsFd,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -43,8 +43,6 @@ const TRIES: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Placeholders {
     standing: Vec<OpenPlaceholder>,
-    /// The folder of the last one: most stand in the same.
-    folder: Option<(PathBuf, OwnedFd)>,
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
@@ -86,11 +84,7 @@ impl Placeholders {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(InvalidInput.into()) };
         self.note(path, what);
         for _ in 0..TRIES {
-            let opened = match self.folder.take() {
-                Some((path, it)) if path == above => Ok(it),
-                _ => open_folder(above),
-            };
-            let made = opened.and_then(|it| match create(&it, name, what) {
+            let made = open_folder(above).and_then(|it| match create(&it, name, what) {
                 Ok(()) => Ok((it, true)),
                 Err(why) if why.kind() == AlreadyExists => Ok((it, false)),
                 Err(why) => Err(why),
@@ -116,7 +110,6 @@ impl Placeholders {
             if stands {
                 self.standing.push(OpenPlaceholder { path: path.to_owned(), there, what, number, made });
             }
-            self.folder = Some((above.to_owned(), folder));
             return Ok(true);
         }
         Err(io::Error::other(format!("nothing can be put at {}", path.display())))
@@ -138,8 +131,6 @@ impl Placeholders {
 
     /// `before`: what lies in the folders that may be written. `absent`: what git would obey and is not there.
     pub(super) fn set_quarantine(&mut self, before: Quarantine, absent: Vec<PathBuf>, open: &[PathBuf]) {
-        // Nothing is made any more.
-        self.folder = None;
         let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         let heads = std::mem::take(&mut self.heads);
         let before = before.with(standing, absent, heads, open);
@@ -187,9 +178,7 @@ impl Placeholders {
         self.door = None;
         self.quarantine.finish();
         let _alone = lock_placeholders();
-        // Of the last one: most stand in the same.
-        let mut folder = None;
-        RemovedPlaceholders(self.standing.drain(..).map(|it| it.remove_if_last(&mut folder)).collect())
+        RemovedPlaceholders(self.standing.drain(..).map(OpenPlaceholder::remove_if_last).collect())
     }
 
     /// Whether the sandbox is empty: its first process has the other end, and goes last.
@@ -233,20 +222,14 @@ pub struct RemovedPlaceholders(#[expect(dead_code, reason = "only to be dropped"
 
 impl OpenPlaceholder {
     /// Removes it, if that is the last use of it.
-    fn remove_if_last(self, folder: &mut Option<(PathBuf, OwnedFd)>) -> File {
+    fn remove_if_last(self) -> File {
         let Self { path, there, what, made, .. } = self;
         let may_go = made || is_ours(&there, what.text());
         if there.try_lock().is_err() || !may_go {
             return there;
         }
         let removed = current_place(&there, &path).is_some_and(|it| match (it.parent(), it.file_name()) {
-            (Some(above), Some(name)) => {
-                *folder = folder.take().filter(|it| it.0 == above);
-                if folder.is_none() {
-                    *folder = open_folder(above).ok().map(|it| (above.to_owned(), it));
-                }
-                folder.as_ref().is_some_and(|it| remove(&it.1, name, &there, what.text()))
-            }
+            (Some(above), Some(name)) => open_folder(above).is_ok_and(|it| remove(&it, name, &there, what.text())),
             _ => false,
         });
         if !removed {

@@ -9,18 +9,14 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{self, Read, Write},
-    os::{fd::OwnedFd, unix::fs::MetadataExt},
-    path::{Component, Path, PathBuf},
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use nix::{
-    fcntl::{OFlag, openat, renameat},
-    sys::stat::Mode,
-};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -35,10 +31,13 @@ use super::{
     repository::is_repository,
     unfinished_work,
 };
-use crate::base::{
-    path::AbsPath,
-    sandbox::{is_protected, protected_below},
-    terminal::ObeyedFindings,
+use crate::{
+    base::{
+        path::AbsPath,
+        sandbox::{is_protected, protected_below},
+        terminal::ObeyedFindings,
+    },
+    world::disk::dirfd::{self, DirFd},
 };
 
 /// What is put behind the name.
@@ -74,22 +73,12 @@ pub struct Quarantine {
     settled: AtomicBool,
     /// What is not reported yet.
     #[serde(skip)]
-    mended: Mutex<Mended>,
+    mended: Mutex<ObeyedFindings>,
     #[serde(skip)]
     gone: CancellationToken,
     /// As long as it is written down.
     #[serde(skip)]
     noted: Mutex<Option<QuarantineRecord>>,
-}
-
-/// What was mended.
-#[derive(Debug, Default)]
-struct Mended {
-    aside: Vec<PathBuf>,
-    /// Heads.
-    restored: Vec<PathBuf>,
-    /// Files of git's unfinished work.
-    disarmed: Vec<PathBuf>,
 }
 
 impl Quarantine {
@@ -166,30 +155,24 @@ impl Quarantine {
     }
 
     fn repair(&self) {
-        let restored: Vec<PathBuf> = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
+        let restored = paths(self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)));
         let new = match self.settled.load(Ordering::Relaxed) {
-            true => Mended { aside: self.new_heads(), ..Mended::default() },
+            true => ObeyedFindings { quarantined: paths(self.new_heads()), ..ObeyedFindings::default() },
             false => self.put_aside(),
         };
         let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        mended.aside.extend(new.aside);
+        mended.quarantined.extend(new.quarantined);
         mended.restored.extend(restored);
         mended.disarmed.extend(new.disarmed);
     }
 
     fn take_findings(&self) -> ObeyedFindings {
         let found = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
-        ObeyedFindings {
-            quarantined: paths(found.aside),
-            restored: paths(found.restored),
-            disarmed: paths(found.disarmed),
-            staged: paths(self.repositories.take_gitlinks(&self.root_folders())),
-            ended_leftovers: false,
-        }
+        ObeyedFindings { staged: paths(self.repositories.take_gitlinks(&self.root_folders())), ..found }
     }
 
     /// Renames what is new.
-    fn put_aside(&self) -> Mended {
+    fn put_aside(&self) -> ObeyedFindings {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
             let new = guarded_names(root, nested_names(root));
@@ -200,21 +183,16 @@ impl Quarantine {
         let is_new = |it: &&PathBuf| it.symlink_metadata().is_ok() && !self.is_wanted(it);
         // Somebody outside removed a placeholder, and with it the mount that held the name.
         let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number)).map(|it| &it.0);
-        for path in self.absent.iter().filter(is_new).chain(taken) {
-            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            if try_rename(folder, Path::new(name)).is_some() {
-                res.push(path.clone());
-            }
-        }
+        let new = self.absent.iter().filter(is_new).chain(taken);
+        res.extend(new.filter(|it| try_rename(it).is_some()).cloned());
         let (roots, mut disarmed) = (self.root_folders(), Vec::new());
         for (root, place) in self.repositories.find_all(&roots) {
             if self.repositories.is_new(&roots, &place, false) {
                 res.extend(self.disarm(&root, &place));
             }
-            disarmed
-                .extend(self.repositories.find_new_programs(&place).into_iter().filter(|it| disarm_work(&root, it)));
+            disarmed.extend(self.repositories.find_new_programs(&place).into_iter().filter(|it| disarm_work(it)));
         }
-        Mended { aside: res, disarmed, ..Mended::default() }
+        ObeyedFindings { quarantined: paths(res), disarmed: paths(disarmed), ..ObeyedFindings::default() }
     }
 
     /// Watched until it is over, where it has roots.
@@ -243,7 +221,7 @@ impl Quarantine {
         let mut res = None;
         let keys = if aside.contains(place) { Vec::new() } else { plain_repository::keys_of(place) };
         for key in keys {
-            let Some(new) = try_rename(root, key.strip_prefix(root).ok()?) else { continue };
+            let Some(new) = try_rename(&key) else { continue };
             aside.insert(key.with_file_name(new));
             res.get_or_insert(key);
         }
@@ -268,14 +246,14 @@ impl Quarantine {
     /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
     /// where commands write.
     fn rename_through(&self, root: &Path, name: &Path) -> Option<PathBuf> {
-        let Some(link) = link_on_the_way(root, name) else { return try_rename(root, name).map(|_| root.join(name)) };
+        let path = root.join(name);
+        let Some(link) = link_on_the_way(root, name) else { return try_rename(&path).map(|_| path) };
         if !self.links.contains(&link) {
-            return try_rename(root, link.strip_prefix(root).ok()?).map(|_| link);
+            return try_rename(&link).map(|_| link);
         }
-        let folder = root.join(name).parent()?.canonicalize().ok()?;
+        let folder = path.parent()?.canonicalize().ok()?;
         let is_within = self.roots.iter().any(|(root, _)| folder.starts_with(root));
-        let folder = Some(folder).filter(|_| is_within)?;
-        try_rename(&folder, Path::new(name.file_name()?)).map(|_| root.join(name))
+        is_within.then(|| try_rename(&folder.join(path.file_name()?)))?.map(|_| path)
     }
 
     /// What made roots bare repositories goes in any case.
@@ -283,8 +261,8 @@ impl Quarantine {
         let is_new = |(root, before): &&(PathBuf, BTreeSet<PathBuf>)| {
             is_repository(root) && !before.contains(Path::new(HEAD)) && !self.is_wanted(root)
         };
-        let new = self.roots.iter().filter(is_new).filter(|(root, _)| try_rename(root, Path::new(HEAD)).is_some());
-        new.map(|(root, _)| root.join(HEAD)).collect()
+        let new = self.roots.iter().filter(is_new).map(|(root, _)| root.join(HEAD));
+        new.filter(|it| try_rename(it).is_some()).collect()
     }
 }
 
@@ -303,7 +281,7 @@ impl WatchedCommand for Quarantine {
         let all = self.repositories.find_all(&roots);
         let new = all.iter().filter(|it| self.repositories.is_new(&roots, &it.1, true));
         let aside = new.filter_map(|(root, place)| self.disarm(root, place));
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner).aside.extend(aside);
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).quarantined.extend(aside.filter_map(AbsPath::new));
     }
 
     fn put_aside(&self, places: &BTreeSet<PathBuf>) {
@@ -313,7 +291,8 @@ impl WatchedCommand for Quarantine {
             self.repositories.is_new(&roots, place, true).then(|| self.disarm(root, place))?
         };
         // Held from the rename on: whoever reports at the command's end waits for what is to be told of it.
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner).aside.extend(places.iter().filter_map(at));
+        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        mended.quarantined.extend(places.iter().filter_map(at).filter_map(AbsPath::new));
     }
 }
 
@@ -325,7 +304,7 @@ pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
     ObeyedFindings { quarantined, ..ObeyedFindings::default() }
 }
 
-fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
+fn paths(them: impl IntoIterator<Item = PathBuf>) -> Vec<AbsPath> {
     them.into_iter().filter_map(AbsPath::new).collect()
 }
 
@@ -360,23 +339,15 @@ impl GitHead {
         }
         // What is there in its place is kept, whatever it is.
         _ = rename_aside(&folder, OsStr::new(HEAD));
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-        let written = openat(&folder, HEAD, flags, Mode::from_bits_truncate(0o666))
-            .map_err(io::Error::from)
-            .and_then(|it| fs::File::from(it).write_all(text));
+        let written = dirfd::create_new(folder.fd(), HEAD.as_bytes(), 0o666).and_then(|mut it| it.write_all(text));
         let said = |it: &io::Error| tracing::warn!("{} is gone and cannot be restored: {it}", self.git.display());
         written.inspect_err(said).is_ok()
     }
 }
 
-fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let file = fs::File::from(openat(git, HEAD, flags, Mode::empty()).ok()?);
-    if !file.metadata().is_ok_and(|it| it.is_file() && it.len() <= MAX_HEAD) {
-        return None;
-    }
-    let mut text = Vec::new();
-    file.take(MAX_HEAD).read_to_end(&mut text).ok()?;
+fn read_head(git: &DirFd) -> Option<Vec<u8>> {
+    let (file, mut text) = (git.open_file(HEAD.as_bytes()).ok()?, Vec::new());
+    file.take(MAX_HEAD).read_to_end(&mut text).ok().filter(|it| (*it as u64) < MAX_HEAD)?;
     let words = String::from_utf8_lossy(&text);
     let is_commit = |it: &str| matches!(it.len(), 40 | 64) && it.bytes().all(|it| it.is_ascii_hexdigit());
     let is_name = words.strip_prefix("ref:").is_some_and(|it| it.trim_start().starts_with("refs/"));
@@ -384,16 +355,15 @@ fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
 }
 
 /// Whether a file of git's unfinished work has another name now, and a list of steps without its commands is in its place.
-fn disarm_work(root: &Path, file: &Path) -> bool {
-    let new = file.strip_prefix(root).ok().and_then(|it| try_rename(root, it));
-    new.is_some_and(|new| unfinished_work::write_harmless(file, &file.with_file_name(new)))
+fn disarm_work(file: &Path) -> bool {
+    try_rename(file).is_some_and(|new| unfinished_work::write_harmless(file, &file.with_file_name(new)))
 }
 
-/// The new name.
-fn try_rename(folder: &Path, name: &Path) -> Option<OsString> {
-    rename(folder, name)
-        .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
-        .ok()
+/// The new name. Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
+fn try_rename(path: &Path) -> Option<OsString> {
+    let (above, name) = (path.parent()?, path.file_name()?);
+    let renamed = open_folder(above).and_then(|it| rename_aside(&it, name));
+    renamed.inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", path.display())).ok()
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
@@ -426,32 +396,16 @@ fn link_on_the_way(root: &Path, name: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
-fn rename(root: &Path, name: &Path) -> io::Result<OsString> {
-    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let mut folder = open_folder(root)?;
-    let mut parts = name.components().peekable();
-    while let Some(Component::Normal(part)) = parts.next() {
-        if parts.peek().is_none() {
-            return rename_aside(&folder, part);
-        }
-        folder = openat(&folder, part, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
-    }
-    Err(io::ErrorKind::InvalidInput.into())
-}
-
-fn rename_aside(folder: &OwnedFd, name: &OsStr) -> io::Result<OsString> {
+fn rename_aside(folder: &DirFd, name: &OsStr) -> io::Result<OsString> {
     for idx in 0..TRIES {
         let mut new = name.to_owned();
         new.push(ASIDE_SUFFIX);
         if idx > 0 {
             new.push(format!("-{idx}"));
         }
-        let there =
-            openat(folder, new.as_os_str(), OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
-        if matches!(there, Err(nix::errno::Errno::ENOENT)) {
-            renameat(folder, name, folder, new.as_os_str())?;
-            return Ok(new);
+        match dirfd::rename_noreplace((folder.fd(), name.as_bytes()), (folder.fd(), new.as_bytes())) {
+            Err(it) if it.kind() == io::ErrorKind::AlreadyExists => (),
+            it => return it.map(|()| new),
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())

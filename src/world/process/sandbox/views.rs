@@ -7,16 +7,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    os::{fd::AsFd, unix::fs::symlink},
-    path::{Component, Path, PathBuf},
+    os::{
+        fd::BorrowedFd,
+        unix::{ffi::OsStrExt, fs::symlink},
+    },
+    path::{Path, PathBuf},
 };
 
-use nix::{
-    errno::Errno,
-    fcntl::{AtFlags, OFlag, openat},
-    sys::stat::{Mode, SFlag, fstatat, mkdirat},
-    unistd::{UnlinkatFlags, unlinkat},
-};
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -32,7 +30,7 @@ use crate::{
         path_text,
         sandbox::{Confinement, SHARED_TMP},
     },
-    world::door::inside,
+    world::{disk::dirfd, door::inside},
 };
 
 /// Beside the folder for temporary files: castor's own, which commands read and never write.
@@ -309,9 +307,8 @@ impl Skeleton {
         if res.top.symlink_metadata().is_err() {
             super::make_private(&res.top)?;
         }
-        let above = open_folder(folder)?;
-        make_entry(&above, Path::new("none"), true)?;
-        make_entry(&above, Path::new("nothing"), false)?;
+        make_below(folder, Path::new("none"), true)?;
+        make_below(folder, Path::new("nothing"), false)?;
         Ok(res)
     }
 
@@ -346,43 +343,26 @@ impl Skeleton {
 }
 
 fn make_below(top: &Path, below: &Path, is_dir: bool) -> io::Result<()> {
-    let mut folder = open_folder(top)?;
-    let mut parts = below.components().filter(|it| matches!(it, Component::Normal(_))).peekable();
-    while let Some(part) = parts.next() {
-        let is_last = parts.peek().is_none();
-        make_entry(&folder, part.as_ref(), is_dir || !is_last)?;
-        if !is_last {
-            let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            folder = openat(&folder, Path::new(part.as_os_str()), flags, Mode::empty())?;
-        }
-    }
-    Ok(())
-}
-
-fn make_entry(folder: &impl AsFd, name: &Path, is_dir: bool) -> io::Result<()> {
-    clear_other_kind(folder, name, is_dir);
-    let made = match is_dir {
-        true => mkdirat(folder, name, Mode::S_IRWXU),
-        false => {
-            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            openat(folder, name, flags, Mode::S_IRUSR).map(drop)
-        }
-    };
-    match made {
-        Ok(()) | Err(Errno::EEXIST) => Ok(()),
-        Err(it) => Err(it.into()),
-    }
+    let top = open_folder(top)?;
+    let way: Vec<&Path> = below.ancestors().collect();
+    let mut way = way.into_iter().rev().skip(1);
+    way.try_for_each(|it| top.at(it.as_os_str().as_bytes(), |dir, name| make_entry(dir, name, is_dir || it != below)))
 }
 
 /// A command may have put another thing in the place of one to mount on.
-fn clear_other_kind(folder: &impl AsFd, name: &Path, is_dir: bool) {
-    let there = fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW);
-    let kind = there.map(|it| SFlag::from_bits_truncate(it.st_mode) & SFlag::S_IFMT);
-    let wanted = if is_dir { SFlag::S_IFDIR } else { SFlag::S_IFREG };
-    if kind.is_ok_and(|it| it != wanted) {
-        let flag = if is_dir { UnlinkatFlags::NoRemoveDir } else { UnlinkatFlags::RemoveDir };
-        _ = unlinkat(folder, name, flag);
+fn make_entry(folder: BorrowedFd, name: &[u8], is_dir: bool) -> io::Result<()> {
+    let wanted = if is_dir { FileType::Directory } else { FileType::RegularFile };
+    match dirfd::stat(folder, name)?.map(|it| dirfd::file_type(&it)) {
+        Some(it) if it == wanted => return Ok(()),
+        Some(FileType::Directory) => _ = dirfd::remove_dir(folder, name),
+        _ => _ = dirfd::remove(folder, name),
     }
+    let made = match is_dir {
+        true => dirfd::make_dir(folder, name, 0o700),
+        false => dirfd::create_new(folder, name, 0o400).map(drop),
+    };
+    // Another command is faster.
+    made.or_else(|it| if it.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(it) })
 }
 
 #[cfg(test)]

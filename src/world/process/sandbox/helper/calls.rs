@@ -1,15 +1,13 @@
 //! The seccomp filter: system calls that are denied to confined processes.
 
-use std::collections::BTreeMap;
-
 use nix::libc;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
-    SeccompRule, sock_filter,
-};
+use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompCmpOp as Op, SeccompRule};
 
 use super::{SetupError, failed};
-use crate::world::process::sandbox::SandboxPlan;
+use crate::world::process::{
+    sandbox::SandboxPlan,
+    seccomp::{CallRules, compile, when, when_any_bit},
+};
 
 /// Other processes, keys, the kernel itself, and mounts that would undo ours.
 const NEVER: &[libc::c_long] = &[
@@ -77,22 +75,17 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u64;
-/// On x86-64 every call has a second number, from this one on, which hardly a kernel knows and no program uses.
-const X32: libc::c_uint = 0x4000_0000;
 /// The version of Landlock that keeps a process from sockets without a file.
 const SCOPES: i64 = 6;
-/// How many calls stand in a row of the filter.
-const ROW: usize = 8;
-/// Where a filter finds the number of the call.
-const NUMBER: libc::c_uint = 0;
 
 pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), SetupError> {
-    seccompiler::apply_filter(&program(plan)?).map_err(failed("seccomp"))
+    let program = program(plan).map_err(failed("seccomp"))?;
+    seccompiler::apply_filter(&program).map_err(failed("seccomp"))
 }
 
 /// The whole filter, as the kernel runs it.
-fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
+fn program(plan: &SandboxPlan) -> Result<BpfProgram, BackendError> {
+    let mut rules: CallRules = NEVER.iter().map(|it| (*it, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
     if !opens_unix(plan) {
         rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
@@ -106,24 +99,22 @@ fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
             rules.entry(*call).or_default().push(when(&[(0, Op::Eq, *user)])?);
         }
     }
-    let namespaces = each_bit(NEW_NAMESPACES).map(|it| when(&[(0, Op::MaskedEq(it), it)]));
-    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_clone, when_any_bit(0, NEW_NAMESPACES)?);
     // Typing into somebody's terminal.
     rules.insert(libc::SYS_ioctl, vec![when(&[(1, Op::Eq, libc::TIOCSTI)])?, when(&[(1, Op::Eq, libc::TIOCLINUX)])?]);
-    compile(rules)
+    compile(rules, SeccompAction::Errno(libc::EPERM as u32))
 }
 
 /// Families that a process may open sockets of. AF_UNIX, whose sockets are doors to containers, agents and desktop, only
 /// where those of others are hidden; pairs of them stay, since they lead nowhere.
-fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, SetupError> {
+fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, BackendError> {
     // In a network of its own there is nobody but itself.
     let families: &[libc::c_int] = match plan.network.is_whole || plan.namespaces {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
     };
     let unix = opens_unix(plan).then_some(libc::AF_UNIX);
-    let other: Vec<_> =
-        families.iter().chain(&unix).filter_map(|it| Some((0, Op::Ne, u64::try_from(*it).ok()?))).collect();
+    let other: Vec<_> = families.iter().chain(&unix).map(|it| (0, Op::Ne, *it as u64)).collect();
     match other.as_slice() {
         [] => when(&[(0, Op::Ge, 0)]),
         it => when(it),
@@ -138,70 +129,10 @@ fn opens_unix(plan: &SandboxPlan) -> bool {
 
 /// Pairs of datagrams: each end can be pointed at any socket later, by `connect` or `sendto`. To the kernel raw ones are
 /// the same.
-fn unconnected_pairs() -> Result<Vec<SeccompRule>, SetupError> {
+fn unconnected_pairs() -> Result<Vec<SeccompRule>, BackendError> {
     const KIND: u64 = 0xf;
-    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].iter().filter_map(|it| u64::try_from(*it).ok());
-    kinds.map(|it| when(&[(1, Op::MaskedEq(KIND), it)])).collect()
-}
-
-fn each_bit(mask: u64) -> impl Iterator<Item = u64> {
-    (0..64).map(|it| 1 << it).filter(move |it| mask & it != 0)
-}
-
-fn when(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, SetupError> {
-    let conditions =
-        conditions.iter().map(|(at, op, value)| SeccompCondition::new(*at, Len::Dword, op.clone(), *value));
-    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(failed("seccomp"))?;
-    SeccompRule::new(conditions).map_err(failed("seccomp"))
-}
-
-/// Calls that are not there at all. Beginning of a filter that only refuses, so that what comes behind holds as it is;
-/// one filter, and a short one: the kernel tries it with every number when it is set.
-fn unknown() -> Result<Vec<sock_filter>, SetupError> {
-    let number = |it: libc::c_long| libc::c_uint::try_from(it).map_err(failed("seccomp"));
-    let code = |it: libc::c_uint| u16::try_from(it).map_err(failed("seccomp"));
-    let load = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS)?;
-    let (equal, from) = (code(libc::BPF_JMP | libc::BPF_JEQ)?, code(libc::BPF_JMP | libc::BPF_JGE)?);
-    let refuse = libc::SECCOMP_RET_ERRNO | number(libc::ENOSYS.into())?;
-    Ok(vec![
-        sock_filter { code: load, jt: 0, jf: 0, k: NUMBER },
-        sock_filter { code: from, jt: 1, jf: 0, k: X32 },
-        // Its flags are in memory, where a filter cannot look; without the call, libraries take `clone`.
-        sock_filter { code: equal, jt: 0, jf: 1, k: number(libc::SYS_clone3)? },
-        sock_filter { code: code(libc::BPF_RET)?, jt: 0, jf: 0, k: refuse },
-    ])
-}
-
-/// One filter in rows, of which one is tried: when it is set, the kernel tries it with every number there is.
-fn compile(mut rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, SetupError> {
-    let mut res = unknown()?;
-    while let Some(next) = rules.keys().nth(ROW).copied() {
-        let later = rules.split_off(&next);
-        let row = row(std::mem::replace(&mut rules, later))?;
-        res.extend(past(next, row.len())?);
-        res.extend(row);
-    }
-    res.extend(row(rules)?);
-    Ok(res)
-}
-
-/// Passes over as many steps where the number, which was loaded before, is this one or a later one.
-fn past(number: i64, steps: usize) -> Result<[sock_filter; 2], SetupError> {
-    let code = |it: libc::c_uint| u16::try_from(it).map_err(failed("seccomp"));
-    let from = code(libc::BPF_JMP | libc::BPF_JGE)?;
-    let (number, steps) =
-        (u32::try_from(number).map_err(failed("seccomp"))?, u32::try_from(steps).map_err(failed("seccomp"))?);
-    Ok([
-        sock_filter { code: from, jt: 0, jf: 1, k: number },
-        sock_filter { code: code(libc::BPF_JMP | libc::BPF_JA)?, jt: 0, jf: 0, k: steps },
-    ])
-}
-
-fn row(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, SetupError> {
-    let refuse = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap_or_default());
-    let arch = std::env::consts::ARCH.try_into().map_err(failed("seccomp"))?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(failed("seccomp"))?;
-    filter.try_into().map_err(failed("seccomp"))
+    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter();
+    kinds.map(|it| when(&[(1, Op::MaskedEq(KIND), it as u64)])).collect()
 }
 
 #[cfg(test)]
@@ -209,8 +140,11 @@ mod tests {
     use nix::libc;
     use seccompiler::sock_filter;
 
-    use super::{NEVER, X32, program};
-    use crate::world::process::sandbox::{PlannedNetwork, SandboxPlan};
+    use super::{NEVER, program};
+    use crate::world::process::{
+        sandbox::{PlannedNetwork, SandboxPlan},
+        seccomp::X32,
+    };
 
     #[cfg(target_arch = "x86_64")]
     const ARCH: u32 = 0xc000_003e;

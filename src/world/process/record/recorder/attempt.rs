@@ -45,8 +45,9 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
+    /// What is no argument is the current folder.
     pub fn argument(&self, number: u8) -> u64 {
-        self.args.get(usize::from(number)).copied().unwrap_or_default()
+        self.args.get(usize::from(number)).copied().unwrap_or(libc::AT_FDCWD as u64)
     }
 
     /// What will be refused. `closed`: device and number of folders that are written, but in which no name comes or goes.
@@ -57,9 +58,12 @@ impl Attempt {
             true => is_there(path),
             false => is_read_only(path) && !path.is_symlink(),
         };
+        // Else it is only made where it is not there, or it must not be there.
+        let is_alone = libc::O_CREAT | libc::O_EXCL;
+        let writes = |flags| flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & is_alone != is_alone;
         let opened = |path: PathBuf, flags: i32| match access(&path, AccessFlags::W_OK) {
             Err(Errno::ENOENT) => (flags & libc::O_CREAT != 0 && keeps_name(&path)).then_some(path),
-            Err(Errno::EROFS) => opens_what_is_there(flags).then_some(path),
+            Err(Errno::EROFS) => writes(flags).then_some(path),
             _ => None,
         };
         let found = match filter::find(self.number)? {
@@ -98,7 +102,6 @@ impl Attempt {
     fn place(&self, folder: u8, path: &Path) -> PathBuf {
         // A number is the lower half of an argument.
         let base = match self.argument(folder) as i32 {
-            _ if folder == HERE => "cwd".to_owned(),
             libc::AT_FDCWD => "cwd".to_owned(),
             it => format!("fd/{it}"),
         };
@@ -117,7 +120,6 @@ impl Attempt {
             return real_path(&path).filter(|_| !is_seen).map(Refused::Socket);
         }
         let to = address(bytes).filter(|it| it.port() != 0 && !self.is_online)?;
-        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
         let is_here = to.ip().is_loopback() || to.ip().is_unspecified();
         match to.port() {
             _ if inside::is_doors(&to) => Some(Refused::Door),
@@ -145,13 +147,7 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
         libc::AF_INET6 => Ipv6Addr::from(*rest.get(6..)?.first_chunk::<16>()?).into(),
         _ => return None,
     };
-    Some(SocketAddr::new(ip, port))
-}
-
-/// Else it is only made where it is not there, or it must not be there.
-fn opens_what_is_there(flags: i32) -> bool {
-    let is_alone = libc::O_CREAT | libc::O_EXCL;
-    flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & is_alone != is_alone
+    Some(SocketAddr::new(ip.to_canonical(), port))
 }
 
 /// Whether no name comes or goes in a folder. `None`: it is not there.

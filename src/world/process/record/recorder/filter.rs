@@ -5,7 +5,13 @@ use std::{
     os::fd::{FromRawFd, OwnedFd},
 };
 
-use nix::libc::{self, c_int, c_long, c_uint, sock_filter};
+use nix::libc::{self, c_int, c_long};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompRule, sock_filter,
+};
+
+use crate::world::process::seccomp::{CallRules, compile, when_any_bit};
 
 /// What a call is about, by the numbers of its arguments. Of a path: the folder that it begins in, and the path.
 #[derive(Clone, Copy, Debug)]
@@ -78,17 +84,6 @@ const OF_NETWORK: &[Calls] = &[
     (Message(1), &[libc::SYS_sendmsg, libc::SYS_sendmmsg]),
 ];
 
-/// As the kernel names the machine; its other numbers for calls another filter refuses.
-#[cfg(target_arch = "x86_64")]
-const ARCH: Option<c_uint> = Some(0xc000_003e);
-#[cfg(target_arch = "aarch64")]
-const ARCH: Option<c_uint> = Some(0xc000_00b7);
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const ARCH: Option<c_uint> = None;
-
-/// Where a filter finds the halves of a call's arguments. Its number comes first, and then its machine.
-const ARGUMENTS: c_uint = 16;
-
 pub(super) fn find(number: c_int) -> Option<Subject> {
     let mut all = OF_FILES.iter().chain(OF_OLD).chain(OF_NETWORK);
     all.find(|it| it.1.contains(&c_long::from(number))).map(|it| it.0)
@@ -97,17 +92,16 @@ pub(super) fn find(number: c_int) -> Option<Subject> {
 /// From now on this process and its children are told of. What comes is answered by the holder of what is returned.
 pub(super) fn install(with_network: bool) -> io::Result<OwnedFd> {
     let network = OF_NETWORK.iter().take(if with_network { OF_NETWORK.len() } else { 1 });
-    listen(&program(OF_FILES.iter().chain(OF_OLD).chain(network)).ok_or(io::ErrorKind::Unsupported)?)
+    listen(&program(OF_FILES.iter().chain(OF_OLD).chain(network)).map_err(io::Error::other)?)
 }
 
 /// Whether the system gives such a filter at all, and nobody above has one. For a process that does nothing else.
 pub fn can_install() -> bool {
-    program(std::iter::empty()).is_some_and(|it| listen(&it).is_ok())
+    program(std::iter::empty()).is_ok_and(|it| listen(&it).is_ok())
 }
 
 fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
-    let length = u16::try_from(program.len()).map_err(io::Error::other)?;
-    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
     let install = |flags: libc::c_ulong| {
         // SAFETY: the program lives through the call, and the new descriptor has no other owner.
         unsafe {
@@ -121,29 +115,20 @@ fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
         .or_else(|_: io::Error| install(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER))
 }
 
-fn program<'n>(calls: impl Iterator<Item = &'n Calls>) -> Option<Vec<sock_filter>> {
-    let load = |k| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, k, (0, 0));
-    let give = |k| step(libc::BPF_RET, k, (0, 0));
-    let equal = |k, jumps| step(libc::BPF_JMP | libc::BPF_JEQ, k, jumps);
-    let (pass, tell) = (give(libc::SECCOMP_RET_ALLOW), give(libc::SECCOMP_RET_USER_NOTIF));
-    let half = |argument: u8, upper: bool| load(ARGUMENTS + 8 * c_uint::from(argument) + 4 * c_uint::from(upper));
-    let bits = step(libc::BPF_JMP | libc::BPF_JSET, c_uint::try_from(WRITES).ok()?, (0, 1));
-    let mut res = vec![load(4), equal(ARCH?, (1, 0)), pass, load(0)];
-    for (about, number) in calls.flat_map(|(about, numbers)| numbers.iter().map(move |it| (about, it))) {
-        let steps = match *about {
-            Open(_, flags) => vec![half(flags, false), bits, tell, pass],
+fn program<'n>(calls: impl Iterator<Item = &'n Calls>) -> Result<BpfProgram, BackendError> {
+    let mut rules = CallRules::new();
+    for (about, numbers) in calls {
+        let told = match *about {
+            Open(_, flags) => when_any_bit(flags, WRITES as u64)?,
             // What has no address goes to a socket that is connected.
-            Address(at, _) => vec![half(at, false), equal(0, (0, 2)), half(at, true), equal(0, (1, 0)), tell, pass],
-            _ => vec![tell],
+            Address(at, _) => vec![SeccompRule::new(vec![SeccompCondition::new(at, Len::Qword, Op::Ne, 0)?])?],
+            _ => Vec::new(),
         };
-        res.push(equal(c_uint::try_from(*number).ok()?, (0, u8::try_from(steps.len()).ok()?)));
-        res.extend(steps);
+        rules.extend(numbers.iter().map(|it| (*it, told.clone())));
     }
-    res.push(pass);
-    Some(res)
-}
-
-/// `jumps`: steps to pass over where it holds, and where not.
-fn step(code: c_uint, k: c_uint, (jt, jf): (u8, u8)) -> sock_filter {
-    sock_filter { code: u16::try_from(code).unwrap_or_default(), jt, jf, k }
+    let mut res = compile(rules, SeccompAction::Trace(0))?;
+    // The crate knows no filter that tells a listener.
+    let told = res.iter_mut().filter(|it| it.k == libc::SECCOMP_RET_TRACE);
+    told.for_each(|it| it.k = libc::SECCOMP_RET_USER_NOTIF);
+    Ok(res)
 }
