@@ -72,6 +72,24 @@ fn open(allow: &[&str]) -> Value {
     json!({"security": {"network": {"allow": allow, "deny": ["closed.test"]}}})
 }
 
+/// Trust says what is written, not what is reached: the user's own settings open a host, and the advice names them.
+#[test]
+fn an_untrusted_folder_reaches_what_the_users_settings_open() {
+    let server = WebServer::start();
+    let mut sandbox = Sandbox::new();
+    sandbox.env.clear();
+    sandbox.write("home/.castor/settings.json", &open(&["a.test:80"]).to_string());
+    sandbox.write("ws/.castor/settings.json", "{\"hooks\": {\"SessionStart\": []}}");
+    sandbox.env.push(server.known_as(&["a.test:80", "b.test:80"]));
+    let line = "curl -sS http://a.test/x; curl -sS http://b.test/y; exit 1";
+    sandbox.args = ["exec", "--", "bash", "-c", line].map(Into::into).to_vec();
+    let out = sandbox.command().stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(String::from_utf8_lossy(&out.stdout).contains("REACHED"), "{errors}");
+    let advice = "refused b.test:80; security.network.allow = [\"b.test:80\"] in your settings";
+    assert!(errors.contains(advice) && !errors.contains("trust"), "{errors}");
+}
+
 const DIRECT: &str = "env -u http_proxy -u HTTP_PROXY -u ALL_PROXY -u all_proxy";
 
 #[test]
@@ -245,6 +263,8 @@ fn open_session(server: &WebServer, commands: &[&str]) -> Option<Bed> {
         it.write("home/.castor/settings.json", &settings.to_string());
         it.write("ws/.env", "API_TOKEN=canary-of-the-workspace");
         it.write("ws/.env.local", "");
+        it.write("ws/.aws/credentials", "canary-of-the-folder");
+        it.write("ws/.aws/sso/cache/token", "canary-of-the-folder");
         it.env.push(server.known_as(&["a.test:80", "b.test:80"]));
     });
     has_mounts(&bed.sandbox).then_some(bed)
@@ -280,6 +300,36 @@ fn an_attempt_to_read_a_secret_beside_hosts_is_asked_about_with_both() {
     let (asked, _) = prompt(&mut bed, "reject_once");
     let (text, _) = question(&asked[0]);
     assert!(asked.len() == 1 && text.contains("/.env, ") && text.contains("/.env.local, where"), "{text}");
+}
+
+/// A whole folder of secrets is one question, whichever file in it was wanted; who only lists it is asked nothing.
+#[test]
+fn an_attempt_to_read_in_a_secret_folder_beside_hosts_is_asked_about_once() {
+    let server = WebServer::start();
+    let read = |file: &str| format!("python3 -c 'print(\"saw\", len(open(\".a\" + \"ws/{file}\").read()))'");
+    let lists = "ls -R . | wc -l; find . -type d | wc -l; curl -sS http://a.test/x";
+    let both = format!("{}; {}", read("credentials"), read("sso/cache/token"));
+    let lines = [lists, &read("none"), &read("sso/cache/token"), &both, &read("credentials")];
+    let Some(mut bed) = open_session(&server, &lines) else { return };
+    let (asked, told) = prompt(&mut bed, "reject_once");
+    assert!(asked.is_empty() && told.contains("REACHED"), "{told}");
+    let (asked, told) = prompt(&mut bed, "reject_once");
+    assert!(asked.is_empty() && told.contains("No such file"), "{told}");
+    let (asked, told) = prompt(&mut bed, "reject_once");
+    let (text, _) = question(&asked[0]);
+    let root = bed.sandbox.workspace().canonicalize().unwrap().display().to_string();
+    let want = "The sandbox hid ~/.aws, where secrets are kept, from a command that may reach a.test:80. Run the whole command \
+                again with both that file and a.test:80?";
+    assert!(asked.len() == 1 && text.replace(&root, "~").ends_with(want), "{text}");
+    assert!(told.contains("saw 0") && !told.contains("canary"), "{told}");
+    // The same is asked once, for other files in it, too.
+    let (asked, told) = prompt(&mut bed, "allow_once");
+    assert!(asked.is_empty() && told.contains("saw 0\\nsaw 0"), "{told}");
+    let Some(mut bed) = open_session(&server, &[&both, &both]) else { return };
+    let (asked, told) = prompt(&mut bed, "allow_session");
+    assert!(asked.len() == 1 && told.contains("saw 20\\nsaw 20"), "{told}");
+    let (asked, told) = prompt(&mut bed, "reject_once");
+    assert!(asked.is_empty() && told.contains("saw 20\\nsaw 20"), "{told}");
 }
 
 #[test]

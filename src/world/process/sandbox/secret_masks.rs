@@ -1,4 +1,5 @@
-//! Masks of secret files: an empty file in the place of each, by which castor hears of an attempt to read the secret.
+//! Masks of secrets: an empty file in the place of each, by which castor hears of an attempt to read it. In the place of a
+//! secret folder lies one with empty files of the same names, as what opens an absent file is not told of.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,13 +13,15 @@ use std::{
     },
 };
 
-use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
 
 use crate::base::path::AbsPath;
 
 /// The folder of all masks of a session, each command's in one of its own.
 const MASKS: &str = "masks";
 const BUFFER: usize = 4096;
+/// Names below a secret folder. What is beyond looks absent, and nobody hears of it.
+const MOST_NAMES: usize = 200;
 
 /// The masks of one command, as long as it has them.
 #[derive(Debug)]
@@ -37,12 +40,32 @@ pub(super) fn new_folder(view: &Path) -> PathBuf {
     view.join(MASKS).join(format!("{}-{number}", std::process::id()))
 }
 
-/// Makes one that has this number in its folder.
-pub(super) fn make_mask(folder: &Path, number: usize) -> io::Result<PathBuf> {
+/// Makes the mask of a secret, under this number in its folder.
+pub(super) fn make_mask(folder: &Path, number: usize, secret: &Path) -> io::Result<PathBuf> {
     super::make_private(folder)?;
     let path = folder.join(number.to_string());
-    fs::OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path)?;
+    copy_names(secret, &path, &mut MOST_NAMES.clone())?;
     Ok(path)
+}
+
+fn copy_names(secret: &Path, mask: &Path, left: &mut usize) -> io::Result<()> {
+    if !secret.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+        return fs::OpenOptions::new().write(true).create_new(true).mode(0o400).open(mask).map(drop);
+    }
+    fs::create_dir(mask)?;
+    for entry in fs::read_dir(secret).into_iter().flatten().filter_map(Result::ok) {
+        let Some(fewer) = left.checked_sub(1) else { break };
+        *left = fewer;
+        copy_names(&entry.path(), &mask.join(entry.file_name()), left)?;
+    }
+    Ok(())
+}
+
+/// A mask, and the folders in it: what is opened in one of those is told of it.
+fn watched_parts(mask: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(mask).into_iter().flatten().filter_map(Result::ok);
+    let folders = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+    [mask.to_owned()].into_iter().chain(folders.flat_map(|it| watched_parts(&it.path()))).collect()
 }
 
 impl SecretMasks {
@@ -51,8 +74,9 @@ impl SecretMasks {
         let mut masks = mounts.filter(|it| it.0.ancestors().nth(2).is_some_and(|it| it.ends_with(MASKS))).peekable();
         let folder = masks.peek()?.0.parent()?.to_owned();
         let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+        let parts = masks.flat_map(|(mask, it)| watched_parts(mask).into_iter().map(move |part| (part, it)));
         let secrets =
-            masks.filter_map(|(mask, it)| Some((add_watch(&watch, mask, WatchFlags::OPEN).ok()?, AbsPath::new(it)?)));
+            parts.filter_map(|(part, it)| Some((add_watch(&watch, part, WatchFlags::OPEN).ok()?, AbsPath::new(it)?)));
         Some(Self { folder, secrets: secrets.collect(), watch, opened: Mutex::default() })
     }
 
@@ -62,7 +86,8 @@ impl SecretMasks {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut events = Reader::new(&self.watch, &mut buffer);
         while let Ok(it) = events.next() {
-            opened.extend(self.secrets.get(&it.wd()).cloned());
+            // Who only lists a folder reads no secret.
+            opened.extend(self.secrets.get(&it.wd()).filter(|_| !it.events().contains(ReadFlags::ISDIR)).cloned());
         }
         opened.clone()
     }

@@ -102,8 +102,8 @@ pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &San
             continue;
         }
         let name = if secret.is_dir() { "none" } else { "nothing" };
-        let is_watched = !secret.is_dir() && is_of_workspace(it, secret);
-        let shows = if is_watched { make_mask(&masks, views.len())? } else { empty.join(name) };
+        let is_watched = is_of_workspace(it, secret);
+        let shows = if is_watched { make_mask(&masks, views.len(), secret)? } else { empty.join(name) };
         views.insert(secret.clone(), View::of(secret, Some(shows), false));
     }
     let caches = own_caches(it, around, &needed, &masked);
