@@ -1,6 +1,8 @@
 //! A day's work in `auto`: two hundred lines beside the user's own hooks and servers, and how many questions they cost.
 #![cfg(target_os = "linux")]
 
+mod first_commands;
+
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
 //! Undo from outside: the verbs, two castors on one folder, and one that is killed in the middle of it.
 
+mod large;
 mod shell;
 
 use std::{

@@ -94,35 +94,52 @@ fn full_notice(root: &AbsPath) -> Input {
     ))
 }
 
-/// How far the first look at the roots is. It holds up the first edit: then the user is told, ever more seldom.
+/// How far the first look at the roots is, which holds up the first edit.
 struct WalkProgress<'a> {
     task: &'a EffectTask,
     start: Instant,
     n: AtomicUsize,
-    /// Seconds until it is told.
-    next: AtomicU64,
+    notices: ProgressNotices,
 }
 
 impl<'a> WalkProgress<'a> {
     fn new(task: &'a EffectTask) -> Self {
-        Self { task, start: Instant::now(), n: AtomicUsize::new(0), next: AtomicU64::new(2) }
+        Self { task, start: Instant::now(), n: AtomicUsize::new(0), notices: ProgressNotices::default() }
     }
 
     /// One more name was looked at.
     fn note_entry(&self) {
         let n = self.n.fetch_add(1, Relaxed) + 1;
-        let (seconds, next) = (|| self.start.elapsed().as_secs(), self.next.load(Relaxed));
-        if !n.is_multiple_of(PROGRESS_STEP) || seconds() < next {
-            return;
-        }
-        let seconds = seconds();
-        if self.next.compare_exchange(next, seconds * 3, Relaxed, Relaxed).is_ok() {
-            let (n, most) = (grouped(n as u64), grouped(Limits::default().root_files as u64));
-            let text = format!(
-                "castor saves a checkpoint of this folder before the first change: {n} of at most {most} files, {seconds} s"
-            );
+        let is_step = n.is_multiple_of(PROGRESS_STEP);
+        if let Some(text) = is_step.then(|| self.notices.notice(n, self.start.elapsed().as_secs())).flatten() {
             _ = self.task.answers.blocking_send(self.task.event(Input::Announce(text)));
         }
+    }
+}
+
+/// What the user is told of a look that takes long, ever more seldom.
+struct ProgressNotices {
+    /// Seconds until the next notice.
+    next: AtomicU64,
+}
+
+impl Default for ProgressNotices {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(2) }
+    }
+}
+
+impl ProgressNotices {
+    /// After so many names and seconds; `None`: that is too early.
+    fn notice(&self, n: usize, seconds: u64) -> Option<String> {
+        let next = self.next.load(Relaxed);
+        let is_due = seconds >= next && self.next.compare_exchange(next, seconds * 3, Relaxed, Relaxed).is_ok();
+        let (n, most) = (grouped(n as u64), grouped(Limits::default().root_files as u64));
+        is_due.then(|| {
+            format!(
+                "castor saves a checkpoint of this folder before the first change: {n} of at most {most} files, {seconds} s"
+            )
+        })
     }
 }
 
@@ -408,5 +425,23 @@ impl EffectTask {
             res.push((path.clone(), bytes));
         }
         Ok(res)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProgressNotices;
+
+    #[test]
+    fn a_long_look_is_told_ever_more_seldom() {
+        let notices = ProgressNotices::default();
+        let told = [(256, 0), (512, 1), (9_984, 2), (10_240, 2), (20_224, 5), (40_192, 6), (60_160, 17), (84_224, 19)];
+        let told: Vec<String> = told.iter().filter_map(|(n, seconds)| notices.notice(*n, *seconds)).collect();
+        let want = [
+            "9,984 of at most 200,000 files, 2 s",
+            "40,192 of at most 200,000 files, 6 s",
+            "84,224 of at most 200,000 files, 19 s",
+        ];
+        assert!(told.len() == 3 && told.iter().zip(want).all(|(told, want)| told.ends_with(want)), "{told:?}");
     }
 }
