@@ -1,4 +1,6 @@
-//! The event loop of a process: waits for an event, steps the machine, sends its output.
+//! The event loop: waits for an event, steps the machine, sends its output; drains when stdin closes, in the middle of a turn too.
+//!
+//! To drain is to cancel all turns, to answer all requests, to run the hooks of sessions that end, and to kill what is left.
 
 use std::{
     sync::Arc,
@@ -166,7 +168,7 @@ fn ready_event(inbox: &mut Inbox, open: OpenQueues) -> Option<Event> {
 /// Stops all tasks, answers all requests, and writes what the client still reads, within half a second.
 async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout, hooks_limit: Duration) {
     machine.cancel_prompts();
-    // Who sends a script and closes wants its answers too: a listing is always near its end.
+    // A client may pipe requests and close stdin: listings are finished first.
     let listed = drain_while(machine, &mut inbox, Machine::is_reading);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
     let lines = machine.flush_last();

@@ -196,10 +196,11 @@ impl<'a> LineJudge<'a> {
         let spelling = CommandSpelling::new(command, (at == 0).then_some(self.text), self.query.args);
         let speaking = self.match_rules(command, &spelling);
         let RuleMatch { rule: found, possible: maybe, broken, mode_rule: row } = speaking;
-        // 1
+        // Step 1.
         if let Some(it) = found.filter(|it| it.decision == Decision::Deny) {
             return PartialVerdict::of(it, self.query);
         }
+        // Step 6, and where no rule speaks steps 6 to 8.
         let base = match found {
             Some(rule) if rule.decision == Decision::Ask => self.ask_by_rule(command, rule, row),
             Some(rule) if self.line.why_opaque().is_none() || self.trusts_opaque => {
@@ -218,6 +219,7 @@ impl<'a> LineJudge<'a> {
         if base.decision == Decision::Deny {
             return base;
         }
+        // Steps 3 to 5 come before, and only make that stricter.
         let question = self.question(at, &spelling, found);
         if let Some(it) = question.as_ref().filter(|it| it.decision == Decision::Deny) {
             return it.clone();
@@ -228,16 +230,19 @@ impl<'a> LineJudge<'a> {
 
     /// Steps 3 to 5: what is asked about in every mode.
     fn question(&self, at: usize, spelling: &CommandSpelling, found: Option<&Rule>) -> Option<PartialVerdict> {
+        // Step 3.
         let guard = self.guard(at).filter(|it| !found.is_some_and(|rule| it.is_named_by(rule)));
         if let Some(it) = guard {
             return Some(PartialVerdict::ask(it.to_string()));
         }
+        // Step 4.
         let SandboxFacts { available, undoable, .. } = self.query.sandbox;
         let holds_files = available && undoable && !self.leaves_folders(spelling.command);
         if let Some(row) = danger::find(spelling, found, holds_files) {
             let why = format!("neither a checkpoint nor the sandbox takes it back: {}", spelling.command.text);
             return Some(PartialVerdict { why: Some(why), ..PartialVerdict::ask(row.name(self.query.tool)) });
         }
+        // Step 5.
         let denies = |it: &Rule| it.decision == Decision::Deny && it.is_specific() && it.applies(self.query);
         let hidden = self.line.why_opaque().filter(|_| self.rules.iter().any(denies))?;
         let why = format!("castor cannot tell what the line runs: {hidden}; some commands are denied");
@@ -329,6 +334,7 @@ impl<'a> LineJudge<'a> {
 
     /// Steps 6 to 8, where no rule of people's decides.
     fn by_mode(&self, command: &ShellCommand, row: Option<&Rule>) -> PartialVerdict {
+        // Step 8, the mode's row. Steps 6 and 7 only make that milder, and so follow.
         let verdict =
             row.map_or_else(|| PartialVerdict::unmatched(self.query), |it| PartialVerdict::of(it, self.query));
         let by_mode = self.ask_unless_undoable(verdict);
@@ -339,9 +345,11 @@ impl<'a> LineJudge<'a> {
         if command.role == CommandRole::Transparent && self.line.why_opaque().is_none() {
             return PartialVerdict::new(Decision::Allow, "its script is decided on");
         }
+        // Step 6, its grants.
         if by_mode.decision == Decision::Ask && !by_mode.asks_every_time && self.is_granted(command, |_| true) {
             return PartialVerdict::new(Decision::Allow, SESSION_GRANT_RULE);
         }
+        // Step 7.
         match self.is_harmless(command) {
             true => PartialVerdict::new(Decision::Allow, LOOKS),
             false => by_mode,

@@ -72,6 +72,7 @@ fn decide_unchecked(rules: &RuleSet, query: &Query) -> Verdict {
 }
 
 fn tool_verdict(rules: &RuleSet, query: &Query) -> (PartialVerdict, Option<Grant>) {
+    // Steps 1, 6 and 8: the first rule that speaks of the call; castor's own come last.
     let mut speaking = rules.iter().filter(|it| it.applies(query) && it.matches(query));
     let first = speaking.next().map(|it| match it.is_saved() {
         true => speaking.clone().find(|it| !it.is_saved()).filter(|next| next.outranks_saved(it, None)).unwrap_or(it),
@@ -86,18 +87,20 @@ fn tool_verdict(rules: &RuleSet, query: &Query) -> (PartialVerdict, Option<Grant
     };
     let shipped = || rules.iter().find(|it| it.tier == Tier::Default && it.applies(query) && it.matches(query));
     let verdict = plans::restrict_in_plan(query, verdict, rule, shipped());
-    // Nobody else sees what lies there, and it goes with the session.
+    // Step 8. Nobody else sees what lies there, and it goes with the session.
     let verdict = match verdict.is_ordinary_question() && query.writes_temporary_only() {
         true => PartialVerdict::new(Decision::Allow, TEMPORARY_RULE),
         false => verdict,
     };
     // Nobody knows whether a yes to a tool is to just what a rule says of its arguments.
     let specific = verdict.decision == Decision::Ask && rule.is_some_and(Rule::is_specific);
+    // Step 3, which no rule but one that names the file makes milder.
     let question = match verdict.decision {
         Decision::Deny => return (verdict, None),
         Decision::Ask => Some(verdict.clone().or_ask(guards::ask_about_paths(query, rule))),
         Decision::Allow => guards::ask_about_paths(query, rule),
     };
+    // Step 6, its grants.
     let is_granted = query.grants.iter().any(|it| grant_covers(it, query));
     let Some(question) = question else {
         return (PartialVerdict { by_mode: verdict.by_mode && !is_granted, ..verdict }, None);

@@ -1,4 +1,7 @@
 //! Policy: may this tool call run? One pure function over rules, mode, grants, sandbox and the call's targets.
+//!
+//! The doc comment of [`decide`] is the law, in nine steps; `grep -rn "Step [1-9]" src/engine/policy` shows where each is held.
+//! `command` has them for shell lines, `decide` for all other calls, `verdict` the last one for both.
 
 mod checkers;
 mod command;

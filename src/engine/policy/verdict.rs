@@ -54,7 +54,8 @@ pub enum VerdictBasis {
 }
 
 impl Verdict {
-    /// The sandbox grant that it gives the call, with its restrictions.
+    /// Step 2: the sandbox grant that it gives the call, with its restrictions. What the sandbox masks or holds, and what a
+    /// folder may do that nobody trusts, is decided where the command runs.
     pub fn sandbox_grant(&self) -> SandboxGrant {
         SandboxGrant {
             network_by_mode: self.network,

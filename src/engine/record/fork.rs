@@ -1,6 +1,9 @@
 //! Session forks: a copy of a log up to a message, as the start of another session.
 
-use super::Record;
+use super::{
+    Record,
+    title::{fork_title, fork_title_entry},
+};
 use crate::base::{
     event::{AgentEvent, EventKind},
     ids::{MessageId, SessionId},
@@ -36,7 +39,7 @@ impl Fork {
         let title = copy.title.as_deref().or(whole.title.as_deref()).map(fork_title);
         res.iter_mut().for_each(|it| self.set_session(it, title.as_deref()));
         if let (None, Some(title)) = (&copy.title, title) {
-            res.push(title_entry(&copy, title, self.now_ms));
+            res.push(fork_title_entry(&copy, &title, self.now_ms));
         }
         Some(res)
     }
@@ -76,39 +79,5 @@ fn belongs_to_message(entry: &Entry) -> bool {
             matches!(event.kind, EventKind::Usage { .. } | EventKind::SessionUpdate { .. } | EventKind::AgentEnd { .. })
         }
         _ => false,
-    }
-}
-
-/// The title comes after the prompt that it was made from.
-fn title_entry(record: &Record, title: String, at: u64) -> Entry {
-    let event = record
-        .past
-        .stream
-        .event(at, EventKind::SessionUpdate { title: Some(title), model: None, state: Default::default() });
-    Entry { at, fact: Fact::Event { event } }
-}
-
-/// `Title`, `Title (fork)`, `Title (fork 2)` and so on.
-fn fork_title(title: &str) -> String {
-    let fork = title.strip_suffix(')').and_then(|it| it.rsplit_once(" (fork"));
-    let nth = |it: &str| if it.is_empty() { Some(1_u32) } else { it.strip_prefix(' ')?.parse().ok() };
-    match fork.and_then(|(title, it)| Some((title, nth(it)?))) {
-        Some((title, n)) => format!("{title} (fork {})", n.saturating_add(1)),
-        None => format!("{title} (fork)"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fork_title;
-
-    #[test]
-    fn forks_of_forks_are_counted() {
-        let mut title = "Fix (it)".to_owned();
-        for expected in ["Fix (it) (fork)", "Fix (it) (fork 2)", "Fix (it) (fork 3)"] {
-            title = fork_title(&title);
-            assert_eq!(title, expected);
-        }
-        assert_eq!(fork_title("a (fork x)"), "a (fork x) (fork)");
     }
 }

@@ -1,7 +1,6 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 pub mod checkpoints;
-mod client_settings;
 mod command_exposure;
 mod discovered_memory;
 mod event_stream;
@@ -17,6 +16,7 @@ mod session_choices;
 mod session_state;
 mod spent_tokens;
 mod step_writer;
+mod title;
 mod token_scale;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
@@ -27,6 +27,7 @@ pub use replay::Replay;
 pub use rewind::RewindPoint;
 pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
+pub use title::TitleSource;
 pub use token_scale::TokenScale;
 
 use command_exposure::CommandExposure;

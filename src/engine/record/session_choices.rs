@@ -108,6 +108,11 @@ impl Record {
         self.past.choices.next_agent.as_ref().map(Principal::agent)
     }
 
+    /// The system prompt that a client gave.
+    pub fn client_prompt(&self) -> Option<&ClientPrompt> {
+        self.past.choices.client_prompt.as_ref()
+    }
+
     /// The agent that a client defined for this session.
     pub fn client_agent(&self) -> Option<&ClientAgent> {
         self.past.choices.client_agent.as_ref()

@@ -3,7 +3,7 @@
 use crate::{
     base::{event::EventKind, log::Fact, prompt_options::PromptOptions},
     engine::{
-        record::Step,
+        record::{Step, TitleSource},
         step::{Effect, OptionValue},
         turn::{Spec, TurnContext, windows},
     },
@@ -25,6 +25,7 @@ pub(super) fn begin_prompt_options(step: &mut Step<'_>, spec: &Spec, options: &P
 
 /// A client changes what the session is called, or chose this model: both are told as an event.
 pub(super) fn update(step: &mut Step<'_>, title: Option<String>, model: Option<String>) {
+    let title = title.and_then(|it| TitleSource::Update.title(step.record, &it));
     step.emit_event(EventKind::SessionUpdate { title, model, state: Default::default() });
 }
 

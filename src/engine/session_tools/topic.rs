@@ -6,11 +6,10 @@ use thiserror::Error;
 
 use crate::{
     base::{
-        event::EventKind,
         text,
         tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
-    engine::record::Step,
+    engine::record::{Step, TitleSource},
 };
 
 pub const NAME: &str = "update_topic";
@@ -68,10 +67,7 @@ pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     };
     let mut told = Vec::new();
     if let Some(title) = &topic.title {
-        if step.record.client_title().is_none() {
-            let title = Some(title.clone());
-            step.emit_event(EventKind::SessionUpdate { title, model: None, state: Default::default() });
-        }
+        step.set_title(TitleSource::Model, title);
         told.push(format!("Current topic: \"{title}\""));
     } else if let Some(title) = &step.record.title {
         told.push(format!("Current topic: \"{title}\""));

@@ -81,11 +81,10 @@ use crate::{
         ids::{MessageId, PromptId},
         limits::Limits,
         log::Fact,
-        text,
         tool::{ToolCall, ToolOutput},
     },
     engine::{
-        record::{COMMAND_META, Record, STEERING_META, Step, TRANSFER},
+        record::{COMMAND_META, Record, STEERING_META, Step, TRANSFER, TitleSource},
         routing::retirement::{RetirementNotice, notices},
         scheduler::host_calls::pending_calls,
         step::{Effect, Input},
@@ -99,9 +98,6 @@ use crate::{
         },
     },
 };
-
-/// Longest heuristic title, in characters.
-const TITLE: usize = 80;
 
 /// One prompt under way.
 #[derive(Debug)]
@@ -365,8 +361,7 @@ fn answer_returned_calls(step: &mut Step<'_>, results: Vec<HostResult>) {
 
 /// The prompt joins the history.
 fn join_history(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, content: PromptContent) {
-    let title = Some(text::first_line(&joined_text(content.typed()), TITLE)).filter(|it| !it.is_empty());
-    let title = title.filter(|_| cx.step.record.title.is_none());
+    let title = TitleSource::Prompt.title(cx.step.record, &joined_text(content.typed()));
     // Behind results, the user's words are no new prompt: the model goes on with its work.
     let marks = if content.results.is_empty() { &[][..] } else { &[STEERING_META][..] };
     // Agents are told their work by a model.

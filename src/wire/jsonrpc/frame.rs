@@ -1,4 +1,6 @@
-//! Framing: bytes in, lines out, however the bytes are split.
+//! Framing: bytes in, lines out, however they are split; a line has 32 MiB, which bounds the largest image that a client may send.
+//!
+//! An image in a prompt is sent in base64. Nothing else limits a client's message.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;

@@ -10,13 +10,13 @@ use tracing::{Instrument, Span};
 use super::{
     Tools, checkpoint_tasks, client_checks,
     effect_task::{EffectTask, unknown_tool},
+    finished_call::FinishedCall,
     host_call::call_host,
     jobs::{CompletionJob, EffectJob, Job, Workers},
     look_tasks, memory_tasks,
     pending_chores::{self, FileWrite},
     queues::Queues,
-    redact_output, server_errand,
-    truncate_output::truncate_output,
+    server_errand,
     worker::Worker,
 };
 use crate::{
@@ -402,27 +402,11 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
         }
     };
     let output = task.catch_panic(future).instrument(span.clone()).await;
-    let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
-    let is_of_files = host.is_none() && task.is_file_tool(&call.name);
-    // The values of secrets stand in files of the workspace, which are the host's then.
-    if host.is_none_or(|it| !it.runs_all) {
-        let files = is_of_files.then_some(&*ctx.known.decided_targets);
-        redact_output::redact_call_output(&task.resources, &mut output, files).await;
-    }
-    // Tools of files page by themselves.
-    let whole = traces::output_size(&output);
-    let output = if is_of_files { output } else { truncate_output(&task.resources, &call, output).await };
-    let rest = task.output_stream.end();
-    if !rest.is_empty() {
-        task.send_answer(Input::OutputPrinted { effect: task.id, text: rest }).await;
-    }
-    traces::note_output(&span, &call, &output, whole);
-    let changes = match hold {
-        Some(it) => Some(checkpoint_tasks::end_call(&task, it, &written).await),
-        None => None,
-    };
-    drop(span);
-    task.send_answer(Input::RunEnded { effect: task.id, output: Box::new(output), changes }).await;
+    let output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    let targets = ctx.known.decided_targets.clone();
+    let finished = FinishedCall { task: &task, call, output, targets, host, hold, written, span };
+    let answer = finished.finish().await;
+    task.send_answer(answer).await;
 }
 
 /// The files that castor's own tool writes: those its checkpoint is about.
