@@ -246,7 +246,8 @@ fn a_session_in_an_untrusted_folder_says_why_it_is_read_only() {
         let why =
             format!("The sandbox blocked writing below {}, because the folder is not trusted", workspace.display());
         if is_made {
-            assert!(asked.len() == 2 && asked[1].contains(&why) && asked[1].contains("`castor trust`"), "{asked:?}");
+            let asked = asked.last().unwrap();
+            assert!(asked.contains(&why) && asked.contains("`castor trust`"), "{asked:?}");
         }
         assert!(told[0].contains("\nmade\n") == is_made, "{told:?}");
     }

@@ -1,8 +1,10 @@
 //! Session forks: a copy of a log up to a message, as the start of another session.
 
+use serde_json::Map;
+
 use super::{
     Record,
-    title::{fork_title, fork_title_entry},
+    title::{fork_title, title_entry},
 };
 use crate::base::{
     event::{AgentEvent, EventKind},
@@ -39,7 +41,7 @@ impl Fork {
         let title = copy.title.as_deref().or(whole.title.as_deref()).map(fork_title);
         res.iter_mut().for_each(|it| self.set_session(it, title.as_deref()));
         if let (None, Some(title)) = (&copy.title, title) {
-            res.push(fork_title_entry(&copy, &title, self.now_ms));
+            res.push(title_entry(&copy, &title, Map::new(), self.now_ms));
         }
         Some(res)
     }

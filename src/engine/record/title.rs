@@ -1,16 +1,16 @@
 //! Title of a session: the order in which a client, the model and the first prompt set one.
 //!
-//! A client's own stands before all (`session/set_title`), and nothing replaces it. Without one the newest stands of
-//! those that a client's `session/update` said and that the model called its work (`update_topic`). The first line of
-//! the first prompt stands where there is no other. A fork has its parent's with a mark. A rewind goes back to the title
-//! of then, but for a client's own. The list of sessions shows the same: `world::store::metadata` keeps a client's own
-//! title beside the log.
+//! A client's own (`session/set_title`) stands for good: only a client replaces it, by another or by
+//! `session/update`. Without one the newest stands of those of `session/update` and of the model (`update_topic`).
+//! The first line of the first prompt stands where there is no other. A fork has its parent's with a mark. A rewind
+//! goes back to the title of then, but for a client's own, which `world::store::metadata` keeps beside the log for
+//! the list of sessions.
 
 use serde_json::{Map, Value};
 
 use super::{Record, Step};
 use crate::base::{
-    event::EventKind,
+    event::{AgentEvent, EventKind},
     log::{Entry, Fact},
     text,
 };
@@ -21,7 +21,6 @@ const TITLE_GIVEN: &str = "given";
 const MAX_PROMPT_TITLE: usize = 80;
 
 /// The author of a title that is not a client's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TitleSource {
     /// The first line of the user's words.
     Prompt,
@@ -34,12 +33,12 @@ pub enum TitleSource {
 impl TitleSource {
     /// The title that the session gets of this text; `None`: another one stands before it.
     pub fn title(self, record: &Record, text: &str) -> Option<String> {
-        let (stands, title) = match self {
-            Self::Prompt => (record.title.is_none(), text::first_line(text, MAX_PROMPT_TITLE)),
-            Self::Model => (record.client_title().is_none(), text.to_owned()),
-            Self::Update => return Some(text.to_owned()),
+        let title = match self {
+            Self::Prompt => record.title.is_none().then(|| text::first_line(text, MAX_PROMPT_TITLE)),
+            Self::Model => record.client_title().is_none().then(|| text.to_owned()),
+            Self::Update => Some(text.to_owned()),
         };
-        (stands && !title.is_empty()).then_some(title)
+        title.filter(|it| !it.is_empty())
     }
 }
 
@@ -86,14 +85,8 @@ pub(super) fn fork_title(title: &str) -> String {
     }
 }
 
-/// Of a fork, behind the prompt that its parent's title was made from.
-pub(super) fn fork_title_entry(record: &Record, title: &str, at_ms: u64) -> Entry {
-    title_entry(record, title, Map::new(), at_ms)
-}
-
-fn title_entry(record: &Record, title: &str, meta: Map<String, Value>, at_ms: u64) -> Entry {
-    let mut event = record.past.stream.event(at_ms, update(title));
-    event.meta = meta;
+pub(super) fn title_entry(record: &Record, title: &str, meta: Map<String, Value>, at_ms: u64) -> Entry {
+    let event = AgentEvent { meta, ..record.past.stream.event(at_ms, update(title)) };
     Entry { at: at_ms, fact: Fact::Event { event } }
 }
 
