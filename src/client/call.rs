@@ -38,6 +38,7 @@ pub struct Call {
 pub(super) struct CallTimes {
     /// `None`: it never ran, as far as is known.
     started: Option<Duration>,
+    /// The last news of it: at last its end.
     ended: Duration,
     /// A question of it is up.
     asked_since: Option<Duration>,
@@ -104,6 +105,7 @@ impl Call {
     /// The question is answered: the wait was no time of the call's.
     pub(super) fn release_question(&mut self, now: Duration) {
         let Some(since) = self.times.asked_since.take() else { return };
+        self.times.ended = now;
         self.times.started = self.times.started.map(|it| it + now.saturating_sub(since));
     }
 
@@ -147,9 +149,10 @@ impl Call {
         self.times.was_shown
     }
 
-    /// How long it runs; `None`: it does not.
+    /// How long it runs, or waits for anything but the user's answer; `None`: neither.
     pub fn run_time(&self, now: Duration) -> Option<Duration> {
-        self.times.started.map(|it| now.saturating_sub(it)).filter(|_| self.is_running())
+        let since = self.times.started.filter(|_| self.is_running()).unwrap_or(self.times.ended);
+        (self.is_running() || !self.is_over() && !self.is_asked()).then(|| now.saturating_sub(since))
     }
 
     /// How long it ran, from its start to its end; `None`: it did not.

@@ -97,11 +97,21 @@ impl Checkpoints {
     /// # Errors
     /// When any step fails: then the session has no checkpoints.
     pub fn open(&self, cancel: Cancel) -> Result<FirstWalk> {
+        self.open_and_tell(cancel, |_| ())
+    }
+
+    /// As [`Self::open`]; `tell` comes before any call goes on that waits for this walk.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_and_tell(&self, cancel: Cancel, tell: impl FnOnce(&FirstWalk)) -> Result<FirstWalk> {
         let mut state = self.state();
         let notices = self.open_stores(&mut state, cancel)?;
         let is_full = |it: &&Store| it.manifest.below(b"").any(|it| it.1.why() == Some(NotHeld::Full));
         let full = state.stores.iter().filter(is_full).map(|it| it.path.clone()).collect();
-        Ok(FirstWalk { notices, full, held: not_held(&state.stores) })
+        let walk = FirstWalk { notices, full, held: not_held(&state.stores) };
+        tell(&walk);
+        Ok(walk)
     }
 
     /// Holds what a call may write, before it runs.

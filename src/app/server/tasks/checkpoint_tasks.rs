@@ -23,7 +23,7 @@ use crate::{
     engine::step::{CallHold, Input},
     world::{
         checkpoints::{
-            self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, Retention, Sweep, forget_session,
+            self, Buffers, Checkpoints, Content, Failure, FileDiff, FirstWalk, Limits, Retention, Sweep, forget_session,
         },
         disk::{self, DiskFs},
         process::heap::release_free_heap,
@@ -58,7 +58,7 @@ async fn block<T: Send + 'static, E: ToString>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|it| Err(it.to_string()))
 }
 
-/// The first look at the roots. Blocks.
+/// The first look at the roots, of which the user hears before the first edit. Blocks.
 pub fn open_checkpoints(task: &EffectTask) {
     let Some(checkpoints) = task.resources.files.checkpoints.clone() else { return };
     let progress = WalkProgress::new(task);
@@ -66,22 +66,18 @@ pub fn open_checkpoints(task: &EffectTask) {
         progress.note_entry();
         task.cancel.is_cancelled()
     };
-    let look = std::panic::AssertUnwindSafe(|| giving_back(|| checkpoints.open(&cancel)));
-    let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
-    // Its session is closed, and one that is opened again would take the answer for its own.
-    if task.cancel.is_cancelled() {
-        return;
-    }
-    let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
-    let (notices, full, result) = match result {
-        Ok(it) => (it.notices, it.full, Ok(it.held)),
-        Err(why) => (Vec::new(), Vec::new(), Err(why)),
+    let tell = |walk: &FirstWalk| {
+        let notices = walk.notices.iter().cloned().map(Input::Notice);
+        // Its session may be closed, and one that is opened again would take this for its own. The loop is gone only at exit.
+        let all = notices.chain(walk.full.iter().map(full_notice)).filter(|_| !task.cancel.is_cancelled());
+        all.for_each(|it| _ = task.answers.blocking_send(task.event(it)));
     };
-    // The loop is gone only at exit.
-    for it in notices.into_iter().map(Input::Notice).chain(full.iter().map(full_notice)) {
-        _ = task.answers.blocking_send(task.event(it));
+    let look = std::panic::AssertUnwindSafe(|| giving_back(|| checkpoints.open_and_tell(&cancel, tell)));
+    let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
+    if !task.cancel.is_cancelled() {
+        let result = opened.and_then(|it| it.map(|it| it.held).map_err(|it| it.to_string()));
+        _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
     }
-    _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
 }
 
 /// What can be taken back in a folder that has too much.
