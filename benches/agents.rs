@@ -6,19 +6,18 @@ mod timing;
 
 use std::{cell::RefCell, fs, rc::Rc, time::Duration};
 
-use castor::{
-    app::server::machine::{EffectJob, Event, Job, Machine, Options, Tasks, Workers, builtins},
-    base::{
-        checkpoint::CheckpointResult,
-        history::Role,
-        ids::{EffectId, SessionId},
-        model::{Chunk, Finish},
-        path::AbsPath,
-        tool::{Preview, Targets, ToolOutput},
-    },
-    engine::step::{Effect, Input},
-    world::{process::Groups, secrets::Env, store::SessionStore},
+use castor_agent::server::machine::{EffectJob, Event, Job, Machine, Options, Tasks, Workers, builtins};
+use castor_base::{
+    checkpoint::CheckpointResult,
+    history::Role,
+    ids::{EffectId, SessionId},
+    model::{Chunk, Finish},
+    path::AbsPath,
+    tool::{Preview, Targets, ToolOutput},
 };
+use castor_engine::step::{Effect, Input};
+use castor_hands::{process::Groups, secrets::Env};
+use castor_store::sessions::SessionStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,7 +36,7 @@ const MOST_SLOWER: f64 = 1.5;
 fn main() {
     // The helper of the sandbox is the running binary, whichever that is: without this it would start itself for ever.
     #[cfg(target_os = "linux")]
-    castor::world::process::sandbox::enter_if_asked();
+    castor_hands::process::sandbox::enter_if_asked();
     let plain = turns(&call("read_file", json!({ "file_path": "/usr/a" })));
     let child = turns(&start());
     let cost = child.saturating_sub(plain);

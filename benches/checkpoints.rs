@@ -10,13 +10,11 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use castor::{
-    base::{
-        checkpoint::{OnConflict, RestoreOrder, Scope},
-        path::AbsPath,
-    },
-    world::checkpoints::{Buffers, Checkpoints, Limits},
+use castor_base::{
+    checkpoint::{OnConflict, RestoreOrder, Scope},
+    path::AbsPath,
 };
+use castor_hands::checkpoints::{Buffers, Checkpoints, Limits};
 use timing::{percentile, times};
 
 const FILES: usize = 10_000;

@@ -10,21 +10,17 @@ use std::{
     time::Duration,
 };
 
-use castor::{
-    base::{
-        content::Part,
-        fs::BoxFuture,
-        history::{Role, Turn, TurnPart},
-        model::{Chunk, ModelParams, ModelRequest},
-    },
-    world::{
-        http::Http,
-        models::{
-            Generator, Sink,
-            gemini::{Gemini, GeminiDecoder},
-            remote::{Decode, Endpoint, Remote, origin::EndpointOrigin},
-        },
-    },
+use castor_base::{
+    content::Part,
+    fs::BoxFuture,
+    history::{Role, Turn, TurnPart},
+    model::{Chunk, ModelParams, ModelRequest},
+};
+use castor_hands::http::Http;
+use castor_models::providers::{
+    Generator, Sink,
+    gemini::{Gemini, GeminiDecoder},
+    remote::{Decode, Endpoint, Remote, origin::EndpointOrigin},
 };
 
 const N_EVENTS: usize = 100_000;

@@ -5,14 +5,12 @@ mod timing;
 
 use std::{fmt::Write as _, hint::black_box};
 
-use castor::{
-    app::server::method_names,
-    wire::jsonrpc::{
-        frame::{Frame, Framer},
-        message::{self, Message},
-        write,
-    },
-    world::acp_agent::connection::Peer,
+use castor_agent::server::method_names;
+use castor_models::acp_agent::connection::Peer;
+use castor_wire::jsonrpc::{
+    frame::{Frame, Framer},
+    message::{self, Message},
+    write,
 };
 use jsonrpsee::{
     Extensions, RpcModule,

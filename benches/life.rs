@@ -2,33 +2,29 @@
 
 use std::sync::Arc;
 
-use castor::{
-    app::policies::own_tools,
-    base::{
-        clock::Now,
-        content::Part,
-        event::EventKind,
-        history::Role,
-        ids::{EffectId, PromptId, SessionId},
-        log::{Entry, Fact, Mode, Principal},
-        model::{Chunk, Finish, ModelRequest, Usage},
-        path::AbsPath,
-        tool::{Preview, Targets, ToolOutput},
-    },
-    engine::{
-        context::{Instructions, SessionEnvironment, tokens},
-        policy::RuleSet,
-        record::{Record, SessionOrigin},
-        routing::{
-            Chain, aliases::Aliases, model_limits::ContextWindows, prices::Prices, utility_models::UtilityModels,
-        },
-        scheduler::Toolbox,
-        session::Session,
-        step::{Act, Effect, Input, StepOutput},
-        turn::{Choices, MemorySources, Modes, Spec, TurnBounds},
-    },
-    world::models::{gemini::Gemini, remote::Dialect, script},
+use castor_agent::session::policies::own_tools;
+use castor_base::{
+    clock::Now,
+    content::Part,
+    event::EventKind,
+    history::Role,
+    ids::{EffectId, PromptId, SessionId},
+    log::{Entry, Fact, Mode, Principal},
+    model::{Chunk, Finish, ModelRequest, Usage},
+    path::AbsPath,
+    tool::{Preview, Targets, ToolOutput},
 };
+use castor_engine::{
+    context::{Instructions, SessionEnvironment, tokens},
+    policy::RuleSet,
+    record::{Record, SessionOrigin},
+    routing::{Chain, aliases::Aliases, model_limits::ContextWindows, prices::Prices, utility_models::UtilityModels},
+    scheduler::Toolbox,
+    session::Session,
+    step::{Act, Effect, Input, StepOutput},
+    turn::{Choices, MemorySources, Modes, Spec, TurnBounds},
+};
+use castor_models::providers::{gemini::Gemini, remote::Dialect, script};
 use serde_json::json;
 
 const MODEL: &str = "gemini-2.5-flash";

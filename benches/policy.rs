@@ -5,10 +5,8 @@ mod timing;
 
 use std::hint::black_box;
 
-use castor::{
-    base::tool::{Targets, ToolKind},
-    engine::policy::{Query, RuleSet, SandboxFacts, Tier, decide},
-};
+use castor_base::tool::{Targets, ToolKind};
+use castor_engine::policy::{Query, RuleSet, SandboxFacts, Tier, decide};
 
 /// 200 rules as people write them: prefixes, patterns over arguments, MCP servers.
 fn rules() -> RuleSet {
@@ -25,7 +23,7 @@ fn rules() -> RuleSet {
     }
     let (rules, warnings) = RuleSet::load(&text, Tier::User, "bench.toml");
     assert!(warnings.is_empty(), "{warnings:?}");
-    RuleSet::shipped(castor::app::policies::own_tools()).with(rules)
+    RuleSet::shipped(castor_agent::session::policies::own_tools()).with(rules)
 }
 
 fn median(times: usize, run: impl FnMut()) -> std::time::Duration {
@@ -56,6 +54,6 @@ fn main() {
         let time = median(times, || _ = black_box(decide(black_box(&rules), &query)));
         println!("{time:>12.1?}  {name} ({decision:?})");
     }
-    let time = median(200, || _ = black_box(RuleSet::shipped(castor::app::policies::own_tools())));
+    let time = median(200, || _ = black_box(RuleSet::shipped(castor_agent::session::policies::own_tools())));
     println!("{time:>12.1?}  shipped rules loaded");
 }

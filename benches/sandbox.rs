@@ -8,14 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use castor::{
-    base::{
-        guarded_names,
-        path::AbsPath,
-        sandbox::{Confinement, OwnFolders},
-    },
-    world::process::{CommandEvent, Groups, Spawn, Stdin, sandbox},
+use castor_base::{
+    guarded_names,
+    path::AbsPath,
+    sandbox::{Confinement, OwnFolders},
 };
+use castor_hands::process::{CommandEvent, Groups, Spawn, Stdin, sandbox};
 
 const ROUNDS: usize = 100;
 
@@ -25,7 +23,7 @@ fn main() -> ExitCode {
     sandbox::enter_if_asked();
     // Nobody asks for it; but only what may be called is linked.
     if std::env::args().nth(1).is_some_and(|it| it == "run") {
-        return castor::app::cli::main();
+        return castor::cli::main();
     }
     if !sandbox::is_available() {
         println!("skipped: nothing here to confine with");

@@ -2,14 +2,10 @@
 
 mod timing;
 
-use castor::{
-    app::cli::sessions::export::{self, Story},
-    base::{ids::SessionId, log::Entry, path::AbsPath},
-    world::{
-        disk,
-        store::{ListCache, SessionStore},
-    },
-};
+use castor::cli::sessions::export::{self, Story};
+use castor_base::{ids::SessionId, log::Entry, path::AbsPath};
+use castor_hands::disk;
+use castor_store::sessions::{ListCache, SessionStore};
 
 const N_SESSIONS: usize = 10_000;
 const N_ROUNDS: usize = 20;

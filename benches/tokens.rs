@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use castor::engine::context::tokens;
+use castor_engine::context::tokens;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -5,6 +5,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Before anything else: in a sandboxed command's place this process is no castor.
     #[cfg(target_os = "linux")]
-    castor::world::process::sandbox::enter_if_asked();
-    castor::app::cli::main()
+    castor_hands::process::sandbox::enter_if_asked();
+    castor::cli::main()
 }

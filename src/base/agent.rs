@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::{agent_right::AgentRight, mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent, text};
+use crate::{agent_right::AgentRight, mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent, text};
 
 /// The tool that starts an agent with a text.
 pub const INVOKE_AGENT: &str = "invoke_agent";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::base::{
+use crate::{
     hook::TurnPlace,
     log::{Decision, Mode},
     sandbox::ProgramSandbox,

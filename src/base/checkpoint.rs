@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{ids::CheckpointId, path::AbsPath, path_text};
+use crate::{ids::CheckpointId, path::AbsPath, path_text};
 
 /// The paths that a call may write, and so those of its checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{ids::CallId, prompt_options::PromptOptions};
+use crate::{ids::CallId, prompt_options::PromptOptions};
 
 /// One part of a message. Signatures are the model's own, opaque, and go back to it unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::{
+use crate::{
     question::{Field, FieldKind, Form},
     text::is_deceptive,
 };
@@ -232,7 +232,7 @@ fn words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{FieldKind, Form, asks_for_secret, check_page_url};
-    use crate::base::question::Field;
+    use crate::question::Field;
 
     /// A server must not ask for passwords and keys, whatever it calls them.
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::base::{
+use crate::{
     content::Part,
     event::{AgentEvent, EndReason, EventKind},
     ids::{CallId, StreamId},
@@ -180,7 +180,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{is_ending, missing_endings};
-    use crate::base::log::{Entry, Fact};
+    use crate::log::{Entry, Fact};
 
     /// `a-0:start` is an event of stream `a`; also `call X`, `result X`, `end` and `note`.
     fn log(words: &[&str]) -> Vec<Entry> {

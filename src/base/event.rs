@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{
+use crate::{
     agent::{AgentResult, TerminateMode},
     content::Part,
     ids::{AgentId, CallId, MessageId, SessionId, StreamId, ThreadId},

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::question::{Choice, Field, FieldKind, Form};
+use crate::question::{Choice, Field, FieldKind, Form};
 
 /// A model that need not be asked for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

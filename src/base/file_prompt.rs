@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{agent::AgentOrigin, extension::ExtensionSummary, path::AbsPath};
+use crate::{agent::AgentOrigin, extension::ExtensionSummary, path::AbsPath};
 
 /// The tool that gives the model a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
@@ -102,7 +102,7 @@ pub enum ExpansionSource {
 #[cfg(test)]
 mod tests {
     use super::Skill;
-    use crate::base::{agent::AgentOrigin, path::AbsPath};
+    use crate::{agent::AgentOrigin, path::AbsPath};
 
     /// What stands behind it would look like castor's own words.
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin};
 
-use crate::base::path::AbsPath;
+use crate::path::AbsPath;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{
+use crate::{
     network::{HostGrant, PortGrant},
     path::AbsPath,
     text::path_in_words,

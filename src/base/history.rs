@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::base::{
+use crate::{
     content::Part,
     one_entry_cache::OneEntryCache,
     tool::{CallResult, ToolCall},

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{
+use crate::{
     checkpoint::Changes,
     held_program::HeldProgram,
     ids::{CallId, CheckpointId, StreamId, ThreadId},

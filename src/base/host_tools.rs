@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::base::ids::StreamId;
+use crate::ids::StreamId;
 
 /// How long castor waits for the answer to a call, in milliseconds, unless the tool says otherwise.
 const DEFAULT_TIMEOUT_MS: u64 = 600_000;

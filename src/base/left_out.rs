@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{ids::CallId, model_table::Parameter, path::AbsPath};
+use crate::{ids::CallId, model_table::Parameter, path::AbsPath};
 
 /// What stands for the result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{
+use crate::{
     agent::ClientAgent,
     checkpoint::{Changes, RestoreResult},
     client_settings::ClientPrompt,
@@ -23,7 +23,7 @@ use crate::base::{
     trust::TrustChoice,
 };
 
-pub use crate::base::{
+pub use crate::{
     grant::Grant,
     left_out::Mask,
     mode::Mode,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{path::AbsPath, sandbox::ProgramSandbox, trust::ScriptHashes};
+use crate::{path::AbsPath, sandbox::ProgramSandbox, trust::ScriptHashes};
 
 /// One server, and what is wanted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{fmt::Write, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{path::AbsPath, text::head};
+use crate::{path::AbsPath, text::head};
 
 /// Of all files together that a model is told of, in bytes. What is over is cut, from the end of the last ones.
 pub const MAX_ALL: usize = 256 << 10;

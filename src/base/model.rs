@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{
+use crate::{
     credential::Credential,
     history::Turn,
     model_table::{ModelTraits, Parameter, ParameterSet},

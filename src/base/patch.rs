@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::tool::{REPLACE, WRITE_FILE};
+use crate::tool::{REPLACE, WRITE_FILE};
 
 /// The name of the tool that takes one.
 pub const APPLY_PATCH: &str = "apply_patch";

@@ -9,7 +9,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::base::path_text;
+use crate::path_text;
 
 /// A path that is absolute and has no `.` or `..` in it. Symlinks are not resolved here: that needs a disk. As text,
 /// for people, models, clients and logs, it is that of [`path_text`].

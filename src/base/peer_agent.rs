@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{
+use crate::{
     money::Money,
     path::AbsPath,
     sandbox::ProgramSandbox,

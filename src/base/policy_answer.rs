@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::base::{
+use crate::{
     ids::PromptId,
     log::{Decision, Mode},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::{model::Usage, money::Money};
+use crate::{model::Usage, money::Money};
 
 /// Of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Price, Rates};
-    use crate::base::{model::Usage, money::Money};
+    use crate::{model::Usage, money::Money};
 
     fn rates(amounts: [f64; 4]) -> Rates {
         let [input, output, cached, written] = amounts.map(Money::dollars);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{CallId, SessionId};
+use crate::ids::{CallId, SessionId};
 
 /// Who acts in a session: rules may name a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

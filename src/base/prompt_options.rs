@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{host_tools::HostTools, limits::Limits, mode::Mode};
+use crate::{host_tools::HostTools, limits::Limits, mode::Mode};
 
 /// What a prompt has for itself; what is absent is as the session has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{model::Usage, money::Money};
+use crate::{model::Usage, money::Money};
 
 /// All that one prompt took, questions of castor's own to models included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -133,7 +133,7 @@ impl ToolStats {
 #[cfg(test)]
 mod tests {
     use super::PromptStats;
-    use crate::base::{model::Usage, money::Money};
+    use crate::{model::Usage, money::Money};
 
     #[test]
     fn a_cost_is_known_only_whole() {

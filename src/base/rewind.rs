@@ -1,6 +1,6 @@
 //! Rewinds in a log: the prompts that one can go back to, and the entries that a rewind removes.
 
-use crate::base::{
+use crate::{
     event::{EventKind, Speaker},
     ids::MessageId,
     log::{Entry, Fact},
@@ -83,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Rewind, find_message, removed_entries, rewinds};
-    use crate::base::{ids::MessageId, log::Entry};
+    use crate::{ids::MessageId, log::Entry};
 
     /// `1` is the prompt m1, `<1` a rewind to it, anything else another fact.
     fn log(words: &str) -> Vec<Entry> {

@@ -1,8 +1,8 @@
 //! Orders about files beneath roots, and what comes of them: what a client on another machine may do with files here.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
 
-use crate::base::path::AbsPath;
+use crate::path::AbsPath;
 
 /// One order. A path that does not really lie in one of the roots is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,4 +103,15 @@ pub enum FileTrouble {
     /// It has another version than the order says.
     Conflict,
     Failed(String),
+}
+
+impl From<io::Error> for FileTrouble {
+    fn from(it: io::Error) -> Self {
+        match it.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            io::ErrorKind::AlreadyExists => Self::Exists,
+            io::ErrorKind::PermissionDenied => Self::Denied(it.to_string()),
+            _ => Self::Failed(it.to_string()),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! MCP sampling: what a server wants a model to answer, and how much of that a session allows.
 
-use crate::base::{content::Part, elicitation::ElicitationRequest, history::Role};
+use crate::{content::Part, elicitation::ElicitationRequest, history::Role};
 
 /// The name by which rules know it. No tool can have it: names of tools have no `/`.
 pub const SAMPLING: &str = "sampling/createMessage";

@@ -14,7 +14,7 @@ use std::{
     sync::LazyLock,
 };
 
-use crate::base::{
+use crate::{
     guarded_names::{self, GuardedNames},
     path::AbsPath,
 };
@@ -344,7 +344,7 @@ fn is_git_config(below: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Confinement, Denial, OpenSecret, OwnFolders, SandboxGrant, SandboxLevel, SandboxState};
-    use crate::base::path::AbsPath;
+    use crate::path::AbsPath;
 
     fn own(castor: &str) -> OwnFolders {
         let at = |it: &str| AbsPath::new(castor).unwrap().join(it);

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::base::{
+use crate::{
     path::AbsPath,
     text::{self, strip_hidden},
 };
@@ -185,7 +185,7 @@ mod tests {
     use super::{
         InboxChoice, MemoryOrder, MemoryScope, ProposedFact, SavedMemory, fact, inbox_text, read_inbox, with_fact,
     };
-    use crate::base::path::AbsPath;
+    use crate::path::AbsPath;
 
     #[test]
     fn a_fact_is_one_line_and_kept_once() {

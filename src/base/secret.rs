@@ -1,6 +1,6 @@
 //! The mark that replaces a secret in text: `[secret from .env]`.
 
-use crate::base::text::is_deceptive;
+use crate::text::is_deceptive;
 
 const START: &str = "[secret from ";
 /// A longer name is no mark.

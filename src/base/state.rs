@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::ids::PromptId;
+use crate::ids::PromptId;
 
 /// Values by key. None is null.
 pub type StateMap = BTreeMap<String, Value>;

@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{
+use crate::{
     fs::BoxFuture,
     network::NetworkRecord,
     path::AbsPath,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{
+use crate::{
     agent_right::AgentRight,
     content::{HostAnswer, Part, joined_text},
     credential::Credential,
@@ -56,7 +56,7 @@ pub const ASK_USER: &str = "ask_user";
 pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 
 /// Which of castor's own rules speak of a tool: `shipped/*.toml` names the class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PolicyClass {
     /// None: a server's tool is asked about.
     #[default]
@@ -116,7 +116,7 @@ impl PolicyClass {
 }
 
 /// How castor treats a tool, beside what the model is told of it. The default is a server's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolTraits {
     pub class: PolicyClass,
     /// It is alone in its wave: edits of one file must not overtake each other, a question may end the turn, and another
@@ -168,7 +168,7 @@ impl ToolTraits {
 }
 
 /// A tool as the model is told of it, and how castor treats it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolSpec {
     pub name: Cow<'static, str>,
     /// The user's name for it.

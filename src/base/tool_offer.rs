@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet, ops::Deref, sync::Arc};
 
 use bytes::Bytes;
 
-use crate::base::{
+use crate::{
     model_table::edit_tool::EditTool,
     one_entry_cache::OneEntryCache,
     tool::{PolicyClass, REPLACE, ToolSpec},
@@ -106,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     use super::{EditTool, ToolOffer};
-    use crate::base::tool::{ToolKind, ToolSpec, ToolTraits};
+    use crate::tool::{ToolKind, ToolSpec, ToolTraits};
 
     #[test]
     fn one_tool_for_edits() {

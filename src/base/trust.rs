@@ -8,7 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{
+use crate::{
     mode::Mode,
     path::AbsPath,
     question::{Choice, Field, FieldKind, Form},

@@ -1,6 +1,6 @@
 //! Unseen files of agents as a question shows them.
 
-use crate::base::{path::AbsPath, tool::FileDiff};
+use crate::{path::AbsPath, tool::FileDiff};
 
 /// All that is unseen in some places, with the bytes that an approval is about.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::entries::{CallChange, Thread};
-use crate::{
-    base::{shown_text::clean_line, text},
-    wire::acp::client::{CallUpdate, ClientEvent, ContextUsage, SessionActivity, SessionState, SubagentAnnouncement},
+use castor_base::{shown_text::clean_line, text};
+use castor_wire::acp::client::{
+    CallUpdate, ClientEvent, ContextUsage, SessionActivity, SessionState, SubagentAnnouncement,
 };
 
 const MAX_NAME: usize = 60;

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{
-    base::{text, tool::ToolKind},
-    wire::acp::client::{CallDiff, CallLocation, CallPart, CallStatus, CallUpdate},
-};
+use castor_base::{text, tool::ToolKind};
+use castor_wire::acp::client::{CallDiff, CallLocation, CallPart, CallStatus, CallUpdate};
 
 /// Bytes of output that are kept while it comes by pieces: its end.
 pub const MAX_PRINTED: usize = 64 * 1024;

@@ -5,12 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use base64::prelude::{BASE64_STANDARD, Engine};
 
 use super::call::Call;
-use crate::{
-    base::{shown_text::clean_line, text::head},
-    wire::acp::client::{
-        CallPart, CallPartChunk, CallUpdate, ClientEvent, MaybeUndefined, PlanList, PromptAnswer, SessionNotice,
-        TerminalOutputChunk, Voice, WholeMessage, block_text,
-    },
+use castor_base::{shown_text::clean_line, text::head};
+use castor_wire::acp::client::{
+    CallPart, CallPartChunk, CallUpdate, ClientEvent, MaybeUndefined, PlanList, PromptAnswer, SessionNotice,
+    TerminalOutputChunk, Voice, WholeMessage, block_text,
 };
 
 /// Bytes of a message that are kept: its beginning.

@@ -1,6 +1,6 @@
 //! Facts of a session at the moment: mode, model, options and usage, from events of its agent.
 
-use crate::wire::acp::client::{ClientEvent, ContextUsage, OpenedAnswer, SessionOption};
+use castor_wire::acp::client::{ClientEvent, ContextUsage, OpenedAnswer, SessionOption};
 
 #[derive(Debug, Default)]
 pub struct SessionFacts {

@@ -9,18 +9,16 @@ use super::{
     agents::{AgentChange, AgentState},
     entries::Entry,
 };
-use crate::{
-    base::{
-        ids::SessionId,
-        log::{Entry as LogEntry, Mode, Tuning},
-        tool::ToolKind,
-    },
-    wire::acp::{
-        client::{CallUpdate, ClientEvent, SessionEvent, read_value},
-        initialize::{AcpVersion, ClientFeatures},
-        options::ChosenOptions,
-        updates::{ClientProfile, SessionView},
-    },
+use castor_base::{
+    ids::SessionId,
+    log::{Entry as LogEntry, Mode, Tuning},
+    tool::ToolKind,
+};
+use castor_wire::acp::{
+    client::{CallUpdate, ClientEvent, SessionEvent, read_value},
+    initialize::{AcpVersion, ClientFeatures},
+    options::ChosenOptions,
+    updates::{ClientProfile, SessionView},
 };
 
 /// A conversation, told update by update.

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde_json::Value;
 
-use crate::base::{
+use castor_base::{
     agent::FolderAgents,
     check::{Check, CheckFinding, ClientCheck},
     checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
@@ -39,8 +39,7 @@ use crate::base::{
     server_offer::ServerQuery,
     server_order::ServerOrder,
     state::{StateDelta, StateMap, StateOrder},
-    terminal::CommandReport,
-    terminal::Screen,
+    terminal::{CommandReport, Screen},
     tool::{BaseHash, Preview, SeenFiles, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     trust::TrustChoice,
     unseen_files::{SeenBytes, UnseenFiles},

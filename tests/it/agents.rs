@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use castor::base::clock::Now;
+use castor_base::clock::Now;
 use serde_json::{Value, json};
 
 use crate::{

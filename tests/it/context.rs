@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use castor::engine::context::tokens;
+use castor_engine::context::tokens;
 use serde_json::{Value, json};
 
 use crate::{

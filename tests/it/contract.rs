@@ -6,10 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use castor::{
-    base::hook::{HookEvent, POINTS},
-    engine::{context::PROCESSORS, routing::strategies::STRATEGIES},
-};
+use castor_base::hook::{HookEvent, POINTS};
+use castor_engine::{context::PROCESSORS, routing::strategies::STRATEGIES};
 use serde_json::Value;
 
 /// The last column of tables whose rows are held.

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use castor::{
-    engine::routing::{context_overflow::read_overflow, failure_class::classify},
-    world::models::error_body,
-};
+use castor_engine::routing::{context_overflow::read_overflow, failure_class::classify};
+use castor_models::providers::error_body;
 use expect_test::expect_file;
 
 /// When the answers came: 2026-01-31T12:00:00Z.

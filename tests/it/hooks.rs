@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, thread, time::Instant};
 
-use castor::base::hook::HookEvent;
+use castor_base::hook::HookEvent;
 use expect_test::expect_file;
 use serde_json::{Value, json};
 

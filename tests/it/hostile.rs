@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use castor::base::hook::HookEvent;
+use castor_base::hook::HookEvent;
 use serde_json::{Map, Value, json};
 
 use crate::{

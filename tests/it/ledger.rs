@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use castor::wire::jsonrpc::error::KINDS;
+use castor_wire::jsonrpc::error::KINDS;
 
 use crate::schema;
 

@@ -3,13 +3,11 @@
 
 use std::fs;
 
-use castor::{
-    base::{
-        path::AbsPath,
-        sandbox::{Confinement, OwnFolders, SandboxGrant},
-    },
-    world::process::{CommandEvent, Exit, Groups, Spawn, Stdin, sandbox},
+use castor_base::{
+    path::AbsPath,
+    sandbox::{Confinement, OwnFolders, SandboxGrant},
 };
+use castor_hands::process::{CommandEvent, Exit, Groups, Spawn, Stdin, sandbox};
 
 /// This binary is the sandbox's helper, too: before its own `main`, which would take the arguments for its own.
 #[used]

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use castor::engine::context::tokens;
+use castor_engine::context::tokens;
 use serde_json::{Value, json};
 
 use crate::{

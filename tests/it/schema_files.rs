@@ -7,13 +7,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use castor::{
-    app::{
-        cli::schema::SCHEMAS,
-        server::{machine::METHODS_V2, method_names},
-    },
-    base::log::Entry,
-};
+use castor::cli::schema::SCHEMAS;
+use castor_agent::server::{machine::METHODS_V2, method_names};
+use castor_base::log::Entry;
 use serde_json::{Value, json};
 
 use crate::{

@@ -7,7 +7,7 @@ use std::{
     sync::LazyLock,
 };
 
-use castor::app::cli::schema::SCHEMAS;
+use castor::cli::schema::SCHEMAS;
 use jsonschema::Validator;
 use serde_json::Value;
 

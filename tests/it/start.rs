@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use castor::app::cli::schema::SCHEMAS;
+use castor::cli::schema::SCHEMAS;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Sandbox};

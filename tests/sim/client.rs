@@ -1,6 +1,6 @@
 //! The simulated client: says everything that the protocol knows, well or badly, and much that it does not know.
 
-use castor::app::server::machine::{METHODS, METHODS_V2};
+use castor_agent::server::machine::{METHODS, METHODS_V2};
 use serde_json::{Value, json};
 
 use super::{dice::Dice, version2, watch::Watch, world::CWD};

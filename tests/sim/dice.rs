@@ -1,6 +1,6 @@
 //! The dice: everything random of a life comes from its one seed.
 
-use castor::base::clock::Now;
+use castor_base::clock::Now;
 
 pub struct Dice {
     seed: u64,

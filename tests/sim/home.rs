@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use castor::base::hook::HookEvent;
+use castor_base::hook::HookEvent;
 use serde_json::{Map, Value, json};
 
 /// In some lives somebody else is heard on calls.

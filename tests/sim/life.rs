@@ -8,18 +8,17 @@ use std::{
     sync::Arc,
 };
 
-use castor::{
-    app::server::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
-    base::{
-        event::EventKind,
-        ids::{EffectId, SessionId},
-        limits::LimitSpan,
-        log::{Entry, Fact},
-        path::AbsPath,
-    },
-    engine::{record::Record, step::Input},
-    world::{process::Groups, secrets::Env, store::SessionStore},
+use castor_agent::server::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins};
+use castor_base::{
+    event::EventKind,
+    ids::{EffectId, SessionId},
+    limits::LimitSpan,
+    log::{Entry, Fact},
+    path::AbsPath,
 };
+use castor_engine::{record::Record, step::Input};
+use castor_hands::{process::Groups, secrets::Env};
+use castor_store::sessions::SessionStore;
 use tempfile::TempDir;
 
 use super::{

@@ -37,7 +37,7 @@ use std::{
     time::Instant,
 };
 
-use castor::app::server::machine::{METHODS, METHODS_V2};
+use castor_agent::server::machine::{METHODS, METHODS_V2};
 
 use self::{
     driver::{MOVES, live},

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use castor::base::ids::SessionId;
+use castor_base::ids::SessionId;
 use tokio_util::sync::CancellationToken;
 
 use super::{watch::Watch, world::Task};

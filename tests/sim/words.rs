@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use castor::{
-    base::{
-        check::CheckFinding,
-        checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, RestoreResult},
-        content::Part,
-        hook::{HookEnd, HookReport},
-        log::Decision,
-        memory::{MemoryFile, Tier},
-        model::{Chunk, Details, Failure, FailureKind, Finish, Usage},
-        path::AbsPath,
-        tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
-    },
-    world::mcp::ServerTool,
+use castor_base::{
+    check::CheckFinding,
+    checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, RestoreResult},
+    content::Part,
+    hook::{HookEnd, HookReport},
+    log::Decision,
+    memory::{MemoryFile, Tier},
+    model::{Chunk, Details, Failure, FailureKind, Finish, Usage},
+    path::AbsPath,
+    tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
 };
+use castor_tools::mcp::ServerTool;
 use serde_json::{Value, json};
 
 use super::{dice::Dice, world::LONG};

@@ -10,21 +10,19 @@ use std::{
     time::Duration,
 };
 
-use castor::{
-    app::server::machine::{EditorRequest, Event, Job, SessionSearch, StateSave, Workers},
-    base::{
-        elicitation::{ElicitationRequest, Reply},
-        ids::{EffectId, SessionId},
-        question::{Field, FieldKind, Form},
-        sampling::ServerAsk,
-        terminal::Screen,
-        tool::ToolOutput,
-        trust::{TrustedFile, TrustedFileKind, folder_doubt},
-    },
-    engine::step::{Effect, Input, TrustForm, TrustPrompt},
-    world::mcp::{
-        Connection, ProcessHold, ServerEvent, ServerLists, ServerOutage, ServerQuestion, ServerTool, open_link,
-    },
+use castor_agent::server::machine::{EditorRequest, Event, Job, SessionSearch, StateSave, Workers};
+use castor_base::{
+    elicitation::{ElicitationRequest, Reply},
+    ids::{EffectId, SessionId},
+    question::{Field, FieldKind, Form},
+    sampling::ServerAsk,
+    terminal::Screen,
+    tool::ToolOutput,
+    trust::{TrustedFile, TrustedFileKind, folder_doubt},
+};
+use castor_engine::step::{Effect, Input, TrustForm, TrustPrompt};
+use castor_tools::mcp::{
+    Connection, ProcessHold, ServerEvent, ServerLists, ServerOutage, ServerQuestion, ServerTool, open_link,
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
@@ -125,7 +123,7 @@ pub struct World {
     /// Of these, changes of what sessions share.
     pub state_saves: VecDeque<StateSave>,
     /// Who waits for the editor.
-    pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
+    pub waiting: Vec<oneshot::Receiver<Result<Value, castor_wire::jsonrpc::message::RpcError>>>,
     /// Questions of servers without an answer.
     pub asked: Vec<Asked>,
     pub n_asked: u64,

@@ -41,7 +41,7 @@ fn cycles_are_found() {
     let files = [
         source("a/mod.rs", "mod b;\nmod c;\npub use b::B;"),
         source("a/b.rs", "use super::c::C;\npub struct B;"),
-        source("a/c.rs", "pub fn c() -> crate::a::B { crate::a::B }"),
+        source("a/c.rs", "pub fn c() -> crate::B { crate::B }"),
     ];
     let uses = Files::of(&files).edges();
     assert!(uses[&path("a::b")].contains(&path("a::c")) && uses[&path("a::c")].contains(&path("a::b")), "{uses:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Report, Source, is_fn, items, sources};
 
-const STATE: &str = "app/server/state.rs";
+const STATE: &str = "agent/server/state.rs";
 
 #[test]
 fn handlers_take_what_they_touch() {
@@ -12,7 +12,7 @@ fn handlers_take_what_they_touch() {
     let methods: BTreeSet<String> = sources.iter().flat_map(methods_of_state).collect();
     assert!(methods.contains("step"), "nothing is found");
     let mut report = Report::default();
-    for source in sources.iter().filter(|it| it.name.starts_with("app/server/") && it.name != STATE) {
+    for source in sources.iter().filter(|it| it.name.starts_with("agent/server/") && it.name != STATE) {
         for (line, parts) in takes_more(source, &methods) {
             report.add(source, line, &format!("takes the whole state and touches {parts:?}: take these"));
         }

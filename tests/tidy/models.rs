@@ -21,8 +21,8 @@ const PREFIXES: &[&str] = &[
 ];
 /// Places where a name is an example for people, and why.
 const EXAMPLES: &[(&str, &str)] = &[
-    ("app/cli/docs/samples.rs", "a value of a page of reference"),
-    ("app/settings/keys.rs", "the text of a setting names a local model"),
+    ("cli/docs/samples.rs", "a value of a page of reference"),
+    ("agent/settings/keys.rs", "the text of a setting names a local model"),
 ];
 
 #[test]

@@ -13,7 +13,7 @@ const PARTICIPLES: &[&str] = &[
 ];
 
 /// Compiled in place of another file, with its names.
-const TWINS: &[&str] = &["world/store/no_postgres.rs", "world/telemetry/unexported.rs"];
+const TWINS: &[&str] = &["store/sessions/no_postgres.rs", "agent/telemetry/unexported.rs"];
 
 #[test]
 fn no_type_is_named_by_a_participle_alone() {

@@ -26,7 +26,7 @@ const DEVELOPERS: &[&str] = &[
     "docs/architecture.md",
     "schema/README.md",
     "src/README.md",
-    "src/world/process/sandbox/README.md",
+    "src/hands/process/sandbox/README.md",
     "tests/README.md",
 ];
 /// Habits of a translation: what not to say, and what to say.

@@ -2,25 +2,25 @@
 
 use std::{collections::BTreeSet, fs};
 
-use castor::{
-    app::policies::own_tools,
-    base::hook::HookEvent,
-    world::{models::ApiDialect, process::Groups, tools::builtins},
-};
+use castor_agent::session::policies::own_tools;
+use castor_base::hook::HookEvent;
+use castor_hands::process::Groups;
+use castor_models::providers::ApiDialect;
+use castor_tools::builtin::builtins;
 
 use super::{sources, src};
 
 /// Files that name them for another reason.
 const EXCUSED: &[(&str, &str)] = &[
-    ("app/cli/docs/samples.rs", "examples in the reference"),
-    ("app/cli/hooks/cursor.rs", "the names of Cursor's hooks and tools, and ours"),
-    ("app/cli/hooks/migrate.rs", "the names of Claude Code's hooks, and ours"),
+    ("cli/docs/samples.rs", "examples in the reference"),
+    ("cli/hooks/cursor.rs", "the names of Cursor's hooks and tools, and ours"),
+    ("cli/hooks/migrate.rs", "the names of Claude Code's hooks, and ours"),
     ("engine/policy/danger.toml", "rules about commands"),
     ("engine/policy/load.rs", "`ask_user` is a decision, too"),
     ("engine/policy/names.rs", "former names of tools"),
-    ("world/models/demo.rs", "the demo model calls tools, as models do"),
-    ("world/store/import/convert.rs", "what Gemini CLI's tools are in logs that were imported"),
-    ("world/workspace/agents/claude.rs", "the names of Claude Code's tools, and ours"),
+    ("models/providers/demo.rs", "the demo model calls tools, as models do"),
+    ("store/sessions/import/convert.rs", "what Gemini CLI's tools are in logs that were imported"),
+    ("tools/workspace/agents/claude.rs", "the names of Claude Code's tools, and ours"),
 ];
 const RULES: &str = "engine/policy/shipped";
 
@@ -69,7 +69,7 @@ fn a_tool_is_one_file_and_one_row() {
         check(&tool.name, &places(&files, &[format!("\"{}\"", tool.name)]), 1);
     }
     for tool in builtins(Groups::default()).iter().map(|it| it.spec()) {
-        let rest = outside(&files, &format!("world/tools/{}/", tool.name));
+        let rest = outside(&files, &format!("tools/builtin/{}/", tool.name));
         check(&tool.name, &places(&rest, &[format!("\"{}\"", tool.name), format!("{}::", tool.name)]), 2);
     }
 }
@@ -91,7 +91,7 @@ fn a_dialect_is_its_folder_a_row_and_a_provider() {
         let name = format!("{dialect:?}");
         let module = name.to_lowercase();
         // The command line has a chat of its own.
-        let rest = outside(&outside(&files, "app/cli/"), &format!("world/models/{module}"));
+        let rest = outside(&outside(&files, "cli/"), &format!("models/providers/{module}"));
         check(&name, &places(&rest, &[format!("ApiDialect::{name}"), format!("{module}::")]), 2);
     }
 }

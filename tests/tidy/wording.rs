@@ -23,7 +23,7 @@ const BANNED: &[(&str, &str)] = &[
     ("somebody's", "an, your"),
 ];
 /// Their texts are spoken by the demo, which is charming, or are keys and not texts.
-const FREE: &[&str] = &["world/models/demo/"];
+const FREE: &[&str] = &["models/providers/demo/"];
 
 #[test]
 fn texts_for_people_have_no_banned_phrases() {

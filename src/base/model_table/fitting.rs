@@ -1,7 +1,7 @@
 //! Parameters that fit a model: the nearest that it has, and nothing that it refuses.
 
 use super::{ModelTable, thinking::ThinkingKind};
-use crate::base::model::ModelParams;
+use crate::model::ModelParams;
 
 impl ModelTable {
     /// Makes `params` what the model takes.

@@ -8,7 +8,7 @@ use super::{
     edit_tool::EditTool, name_pattern::NamePattern, parameter::ParameterSet, service_life::ServiceLife,
     thinking::ThinkingRange,
 };
-use crate::base::price::Price;
+use crate::price::Price;
 
 /// What is known of the models whose name fits.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

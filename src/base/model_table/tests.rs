@@ -10,7 +10,7 @@ use super::{
     service_life::{NOTICE_DAYS, ServiceState},
     thinking::ThinkingKind,
 };
-use crate::base::model::{ModelParams, Thinking, Usage};
+use crate::model::{ModelParams, Thinking, Usage};
 
 #[test]
 fn the_file_is_whole() {

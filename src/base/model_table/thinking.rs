@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::base::model::Thinking;
+use crate::model::Thinking;
 
 /// How a model is told how much to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     use super::ThinkingRange;
-    use crate::base::model::Thinking;
+    use crate::model::Thinking;
 
     fn check(range: &serde_json::Value, wanted: &[&str], expected: &str) {
         let range: ThinkingRange = serde_json::from_value(range.clone()).unwrap();

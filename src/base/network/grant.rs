@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Host, HostPort, registries};
-use crate::base::path::AbsPath;
+use crate::path::AbsPath;
 
 /// The port where a grant names none: that of TLS.
 const USUAL_PORT: u16 = 443;
@@ -186,7 +186,7 @@ pub struct Reach {
 
 impl Reach {
     /// What both allow, and what neither does.
-    pub(in crate::base) fn extend(&mut self, more: &Self) {
+    pub(crate) fn extend(&mut self, more: &Self) {
         add_new(&mut self.sockets, &more.sockets);
         add_new(&mut self.hosts.allowed, &more.hosts.allowed);
         add_new(&mut self.hosts.denied, &more.hosts.denied);

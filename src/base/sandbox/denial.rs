@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{OpenSecret, SandboxGrant};
-use crate::base::{
+use crate::{
     grant::Grant,
     network::{HostGrant, HostRules, PortGrant, Reach},
     path::AbsPath,

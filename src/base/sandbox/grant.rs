@@ -1,6 +1,6 @@
 //! Sandbox grants: the extra rights that the user's yes gives a command.
 
-use crate::base::{
+use crate::{
     network::{HostGrant, Reach, add_new},
     path::AbsPath,
 };
@@ -78,7 +78,7 @@ impl SandboxGrant {
 #[cfg(test)]
 mod tests {
     use super::OpenSecret;
-    use crate::base::{
+    use crate::{
         network::{HostGrant, HostRules, Reach},
         path::AbsPath,
     };

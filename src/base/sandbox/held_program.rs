@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{path::AbsPath, sandbox::Denial};
+use crate::{path::AbsPath, sandbox::Denial};
 
 /// The line of the user's configuration that castor starts a program by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

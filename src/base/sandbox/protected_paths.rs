@@ -1,6 +1,6 @@
 //! Paths that commands cannot read or write, for castor's own file tools.
 
-use crate::base::{guarded_names::TOOL_FOLDERS, path::AbsPath};
+use crate::{guarded_names::TOOL_FOLDERS, path::AbsPath};
 
 /// As [`super::Confinement`] has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl ProtectedPaths {
 #[cfg(test)]
 mod tests {
     use super::ProtectedPaths;
-    use crate::base::path::AbsPath;
+    use crate::path::AbsPath;
 
     #[test]
     fn of_the_home_tools_roots_and_what_was_opened_are_seen() {

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::path::AbsPath;
+use crate::path::AbsPath;
 
 /// What a process wanted and did not get.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

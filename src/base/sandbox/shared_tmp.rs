@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Confinement;
-use crate::base::path::AbsPath;
+use crate::path::AbsPath;
 
 /// What a session has its own folder in place of.
 pub const SHARED_TMP: &[&str] = &["/tmp", "/var/tmp"];
@@ -50,7 +50,7 @@ fn top(path: &AbsPath) -> Option<AbsPath> {
 #[cfg(test)]
 mod tests {
     use super::Confinement;
-    use crate::base::{
+    use crate::{
         path::AbsPath,
         sandbox::{OwnFolders, SandboxGrant},
     };

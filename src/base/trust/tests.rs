@@ -4,7 +4,7 @@ use super::{
     Trust, TrustLevel, TrustRule, TrustedFile, TrustedFileKind, TrustedHashes, change_doubt, decide, fold_case,
     folder_doubt, split_covered, trusted_hashes,
 };
-use crate::base::{path::AbsPath, question::FieldKind};
+use crate::{path::AbsPath, question::FieldKind};
 
 fn path(text: &str) -> AbsPath {
     AbsPath::new(text).unwrap()

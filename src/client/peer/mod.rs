@@ -12,10 +12,8 @@ pub use updates::PeerUpdates;
 
 use serde_json::{Value, json};
 
-use crate::{
-    base::{path::AbsPath, text},
-    wire::acp::client::{Greeting, OpenedAnswer, SessionOption, read_value},
-};
+use castor_base::{path::AbsPath, text};
+use castor_wire::acp::client::{Greeting, OpenedAnswer, SessionOption, read_value};
 
 /// The version of ACP that castor speaks.
 const VERSION: u64 = 1;

@@ -7,14 +7,12 @@ use super::{
     terminal_line::quote,
     updates::{PeerUpdates, report},
 };
-use crate::{
-    base::{
-        peer_agent::REQUEST_PERMISSION,
-        tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
-    },
-    client::call::Call,
-    wire::acp::client::{PermissionChoice, PermissionQuestion},
+use crate::call::Call;
+use castor_base::{
+    peer_agent::REQUEST_PERMISSION,
+    tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
 };
+use castor_wire::acp::client::{PermissionChoice, PermissionQuestion};
 
 /// Places that one question may be about: each is decided by itself.
 const MAX_PLACES: usize = 8;

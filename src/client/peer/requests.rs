@@ -10,14 +10,12 @@ use super::{
     terminal_line::{EndedTerminal, command_args},
     updates::PeerUpdates,
 };
-use crate::{
-    base::{
-        content::{Part, joined_text},
-        history::TurnPart,
-        tool::{CallResult, READ_FILE, RUN_SHELL_COMMAND, WRITE_FILE},
-    },
-    wire::acp::client::read_value,
+use castor_base::{
+    content::{Part, joined_text},
+    history::TurnPart,
+    tool::{CallResult, READ_FILE, RUN_SHELL_COMMAND, WRITE_FILE},
 };
+use castor_wire::acp::client::read_value;
 
 /// Terminals that are kept.
 const MAX_TERMINALS: usize = 256;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::peer_call::Refusal;
-use crate::base::text;
+use castor_base::text;
 
 /// A command that has ended: castor answers for its terminal when all is known.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,17 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{PeerFacts, PeerRequest, PeerUpdates, Refusal, Terminals};
-use crate::{
-    base::{
-        content::Part,
-        ids::CallId,
-        model::Chunk,
-        money::Money,
-        peer_agent::{PeerReport, ReportedState},
-        tool::CallResult,
-    },
-    wire::acp::client::{ClientEvent, PromptAnswer},
+use castor_base::{
+    content::Part,
+    ids::CallId,
+    model::Chunk,
+    money::Money,
+    peer_agent::{PeerReport, ReportedState},
+    tool::CallResult,
 };
+use castor_wire::acp::client::{ClientEvent, PromptAnswer};
 
 #[test]
 fn other_versions_are_named() {

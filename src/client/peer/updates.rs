@@ -4,20 +4,18 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
 
-use crate::{
-    base::{
-        file_uri,
-        model::{Chunk, Finish, Usage},
-        money::Money,
-        path::AbsPath,
-        peer_agent::{PeerReport, ReportedCall, ReportedState},
-        text,
-        tool::ToolKind,
-    },
-    client::{Conversation, call::Call},
-    wire::acp::client::{
-        CallStatus, CallUpdate, ClientEvent, ContentBlock, ContextUsage, PlanList, PromptAnswer, Voice,
-    },
+use crate::{Conversation, call::Call};
+use castor_base::{
+    file_uri,
+    model::{Chunk, Finish, Usage},
+    money::Money,
+    path::AbsPath,
+    peer_agent::{PeerReport, ReportedCall, ReportedState},
+    text,
+    tool::ToolKind,
+};
+use castor_wire::acp::client::{
+    CallStatus, CallUpdate, ClientEvent, ContentBlock, ContextUsage, PlanList, PromptAnswer, Voice,
 };
 
 /// Calls of one run that are followed.

@@ -2,15 +2,13 @@
 
 use super::definitions_reading::{self, names};
 use crate::{
-    base::{
-        agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
-        log::Fact,
-        text,
-    },
-    engine::{
-        record::Step,
-        turn::{flow::Flow, session_agent::switched_agents, spec::TurnContext},
-    },
+    record::Step,
+    turn::{flow::Flow, session_agent::switched_agents, spec::TurnContext},
+};
+use castor_base::{
+    agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
+    log::Fact,
+    text,
 };
 
 const USAGE: &str = "`/agents` lists the agents, `/agents show NAME` shows one, `/agents enable NAME` and `/agents disable NAME` \

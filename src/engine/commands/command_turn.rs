@@ -6,10 +6,8 @@ use super::{
     shell,
     undo::{self, UndoRequest},
 };
-use crate::{
-    base::{content::Part, ids::PromptId, saved_memory::MemoryOrder, server_order::ServerOrder},
-    engine::turn::{Turn, TurnContext, compressing, flow::Flow, memory_reading, state::TurnState},
-};
+use crate::turn::{Turn, TurnContext, compressing, flow::Flow, memory_reading, state::TurnState};
+use castor_base::{content::Part, ids::PromptId, saved_memory::MemoryOrder, server_order::ServerOrder};
 
 /// What the turn is for.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,17 +1,15 @@
 //! Definitions of a folder, read again for a command that says what changed.
 
 use crate::{
-    base::{agent::FolderAgents, file_prompt::FolderPrompts, ids::EffectId, text},
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-        turn::{
-            flow::{Flow, Phase},
-            spec::TurnContext,
-            state::TurnState,
-        },
+    record::Step,
+    step::{Effect, Input},
+    turn::{
+        flow::{Flow, Phase},
+        spec::TurnContext,
+        state::TurnState,
     },
 };
+use castor_base::{agent::FolderAgents, file_prompt::FolderPrompts, ids::EffectId, text};
 
 /// What is said of it.
 type Report = fn(&TurnContext<'_, '_>, FolderAgents, FolderPrompts) -> String;

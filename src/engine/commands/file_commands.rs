@@ -1,13 +1,11 @@
 //! Commands and skills of files, as they are typed: which one a prompt calls, and which can be typed.
 
-use crate::{
-    base::{
-        content::{Part, PromptContent},
-        file_prompt::{Expansion, ExpansionSource, FolderPrompts, Skill},
-        prompt_options::PromptModel,
-        text,
-    },
-    engine::turn::Spec,
+use crate::turn::Spec;
+use castor_base::{
+    content::{Part, PromptContent},
+    file_prompt::{Expansion, ExpansionSource, FolderPrompts, Skill},
+    prompt_options::PromptModel,
+    text,
 };
 
 /// A command as a client shows it.

@@ -3,16 +3,14 @@
 
 use super::definitions_reading::{self, changes};
 use crate::{
-    base::{
-        extension::ExtensionSummary,
-        file_prompt::{FileCommand, FolderPrompts, Skill},
-        log::Fact,
-        text,
-    },
-    engine::{
-        record::Step,
-        turn::{flow::Flow, session_agent::switched_prompts, spec::TurnContext},
-    },
+    record::Step,
+    turn::{flow::Flow, session_agent::switched_prompts, spec::TurnContext},
+};
+use castor_base::{
+    extension::ExtensionSummary,
+    file_prompt::{FileCommand, FolderPrompts, Skill},
+    log::Fact,
+    text,
 };
 
 const COMMANDS_USAGE: &str = "`/commands` lists the commands of files, `/commands reload` reads the files again.";

@@ -1,12 +1,10 @@
 //! The slash command `/hooks`: lists the hooks, and switches them for the session.
 
-use crate::{
-    base::{
-        hook::{Hook, HookSource, HookSwitch},
-        log::Fact,
-        text,
-    },
-    engine::{hooks::Hooks, record::Step, turn::Spec},
+use crate::{hooks::Hooks, record::Step, turn::Spec};
+use castor_base::{
+    hook::{Hook, HookSource, HookSwitch},
+    log::Fact,
+    text,
 };
 
 pub fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {

@@ -1,12 +1,10 @@
 //! `/init`: the model looks at the workspace and writes its memory file.
 
-use crate::{
-    base::content::{Part, PromptContent},
-    engine::turn::{
-        flow::{Flow, Station},
-        state::TurnState,
-    },
+use crate::turn::{
+    flow::{Flow, Station},
+    state::TurnState,
 };
+use castor_base::content::{Part, PromptContent};
 
 /// Approvals, the sandbox and plan mode hold for it as for any prompt.
 const TASK: &str = "Write the memory file GEMINI.md at the top of this workspace, for somebody who works here for the \

@@ -1,14 +1,12 @@
 //! The slash command `/limits`: shows and sets the limits of turns and session.
 
 use crate::{
-    base::{
-        limits::{LimitSpan, LimitUsage, Limits, UnknownLimit},
-        log::Fact,
-    },
-    engine::{
-        record::Step,
-        turn::{self, Spec},
-    },
+    record::Step,
+    turn::{self, Spec},
+};
+use castor_base::{
+    limits::{LimitSpan, LimitUsage, Limits, UnknownLimit},
+    log::Fact,
 };
 
 pub fn run(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {

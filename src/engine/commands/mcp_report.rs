@@ -1,12 +1,10 @@
 //! The report of `/mcp` on a server: how it is, how it fared, and what it offers.
 
 use crate::{
-    base::{server_offer::ServerOffer, text},
-    engine::{
-        scheduler::Toolbox,
-        step::{Server, ServerHealth, ServerStatus},
-    },
+    scheduler::Toolbox,
+    step::{Server, ServerHealth, ServerStatus},
 };
+use castor_base::{server_offer::ServerOffer, text};
 
 /// A line for the server, and one for each tool of the first `told`.
 pub fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize, now_ms: u64) -> String {

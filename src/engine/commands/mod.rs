@@ -28,22 +28,20 @@ use mcp_report::server_in_words;
 use server_prompt::{ServerPromptOrder, is_server_prompt, server_prompts};
 
 use crate::{
-    base::{
-        content::Part,
-        event::{EndReason, EventKind, PromptOutcome, Speaker, StopKind},
-        ids::PromptId,
-        log::{Fact, Mode},
-        saved_memory::MemoryOrder,
-        server_order, text,
-        tool::RUN_SHELL_COMMAND,
-        trust::mode_refusal,
-    },
-    engine::{
-        policy,
-        record::Step,
-        step::Effect,
-        turn::{Spec, send_command_message},
-    },
+    policy,
+    record::Step,
+    step::Effect,
+    turn::{Spec, send_command_message},
+};
+use castor_base::{
+    content::Part,
+    event::{EndReason, EventKind, PromptOutcome, Speaker, StopKind},
+    ids::PromptId,
+    log::{Fact, Mode},
+    saved_memory::MemoryOrder,
+    server_order, text,
+    tool::RUN_SHELL_COMMAND,
+    trust::mode_refusal,
 };
 
 type ImmediateCommand = fn(&mut Step<'_>, &Spec, &str) -> String;

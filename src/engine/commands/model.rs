@@ -1,13 +1,11 @@
 //! The slash command `/model`: the current model, the choices, and why the last request was routed there.
 
 use crate::{
-    base::text,
-    engine::{
-        record::Step,
-        routing::retirement,
-        turn::{Spec, windows},
-    },
+    record::Step,
+    routing::retirement,
+    turn::{Spec, windows},
 };
+use castor_base::text;
 
 pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
     let is_known = spec.choices.models.listed.iter().any(|(id, _)| id == name);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{record::Step, turn::Spec};
+use crate::{record::Step, turn::Spec};
 
 const NOTHING: &str = "No command of this session reached a host or was refused anything.";
 const HOW: &str = "`security.network.allow` and `security.network.deny` in your settings open and close hosts for all \

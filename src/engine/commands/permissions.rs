@@ -1,11 +1,9 @@
 //! The slash command `/permissions`: lists what the user allowed, and takes it back.
 
-use crate::{
-    base::{
-        log::{Fact, Grant},
-        text,
-    },
-    engine::{record::Step, step::Effect, turn::Spec},
+use crate::{record::Step, step::Effect, turn::Spec};
+use castor_base::{
+    log::{Fact, Grant},
+    text,
 };
 
 pub(super) fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {

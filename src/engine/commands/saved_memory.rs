@@ -1,18 +1,16 @@
 //! `/memory add` and `/memory inbox`: a change of what is kept for later sessions, which the user orders.
 
 use crate::{
-    base::{ids::EffectId, saved_memory::MemoryOrder, text::end_sentence},
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-        turn::{
-            flow::{Flow, Phase},
-            memory_reading,
-            spec::TurnContext,
-            state::TurnState,
-        },
+    record::Step,
+    step::{Effect, Input},
+    turn::{
+        flow::{Flow, Phase},
+        memory_reading,
+        spec::TurnContext,
+        state::TurnState,
     },
 };
+use castor_base::{ids::EffectId, saved_memory::MemoryOrder, text::end_sentence};
 
 #[derive(Debug)]
 struct ChangingMemory {

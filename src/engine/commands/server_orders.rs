@@ -1,25 +1,23 @@
 //! `/mcp login`, `logout`, `enable`, `disable`, `test`, `add` and `remove`: an order about servers, and what came of it.
 
 use crate::{
-    base::{
-        content::Part,
-        event::Speaker,
-        ids::EffectId,
-        server_order::{ServerOrder, ServerVerb},
-        text,
+    record::Step,
+    scheduler::server_login::{LoginNews, ServerLogin},
+    step::{Effect, Input},
+    turn::{
+        endings::Cause,
+        flow::{Flow, Phase},
+        messages::send_command_message,
+        spec::TurnContext,
+        state::TurnState,
     },
-    engine::{
-        record::Step,
-        scheduler::server_login::{LoginNews, ServerLogin},
-        step::{Effect, Input},
-        turn::{
-            endings::Cause,
-            flow::{Flow, Phase},
-            messages::send_command_message,
-            spec::TurnContext,
-            state::TurnState,
-        },
-    },
+};
+use castor_base::{
+    content::Part,
+    event::Speaker,
+    ids::EffectId,
+    server_order::{ServerOrder, ServerVerb},
+    text,
 };
 
 /// What is said of servers where there are none.

@@ -4,21 +4,19 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    base::{
-        content::{Part, PromptContent, joined_text},
-        ids::EffectId,
-        server_offer::{CompletedOffer, CompletionQuery, ServerPrompt, ServerQuery, ServerQueryKind, command_word},
-        text,
+    record::Step,
+    step::{Effect, Input, Server, ServerStatus},
+    turn::{
+        flow::{Flow, Phase, Station},
+        spec::TurnContext,
+        state::TurnState,
     },
-    engine::{
-        record::Step,
-        step::{Effect, Input, Server, ServerStatus},
-        turn::{
-            flow::{Flow, Phase, Station},
-            spec::TurnContext,
-            state::TurnState,
-        },
-    },
+};
+use castor_base::{
+    content::{Part, PromptContent, joined_text},
+    ids::EffectId,
+    server_offer::{CompletedOffer, CompletionQuery, ServerPrompt, ServerQuery, ServerQueryKind, command_word},
+    text,
 };
 
 /// Longest value of an argument that is repeated to the model, in characters.
@@ -302,7 +300,7 @@ fn words(typed: &str) -> Result<Vec<Word>, String> {
 #[cfg(test)]
 mod tests {
     use super::read_arguments;
-    use crate::base::server_offer::{PromptArgument, ServerPrompt};
+    use castor_base::server_offer::{PromptArgument, ServerPrompt};
 
     /// `arguments`: names; `?` behind one: it need not be there.
     fn check(arguments: &[&str], typed: &str, expected: &str) {

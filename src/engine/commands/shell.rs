@@ -3,26 +3,24 @@
 use serde_json::json;
 
 use crate::{
-    base::{
-        content::Part,
-        event::{EXPANSION, Speaker},
-        ids::CallId,
-        log::Fact,
-        text,
-        tool::{RUN_SHELL_COMMAND, ToolCall},
+    record::Step,
+    scheduler::BatchStatus,
+    step::Input,
+    turn::{
+        calls::flow_of,
+        flow::{Flow, Phase},
+        messages::send_message,
+        spec::TurnContext,
+        state::TurnState,
     },
-    engine::{
-        record::Step,
-        scheduler::BatchStatus,
-        step::Input,
-        turn::{
-            calls::flow_of,
-            flow::{Flow, Phase},
-            messages::send_message,
-            spec::TurnContext,
-            state::TurnState,
-        },
-    },
+};
+use castor_base::{
+    content::Part,
+    event::{EXPANSION, Speaker},
+    ids::CallId,
+    log::Fact,
+    text,
+    tool::{RUN_SHELL_COMMAND, ToolCall},
 };
 
 /// Of a command without a result, in the words to the user.

@@ -1,6 +1,6 @@
 //! The slash command `/stats`: tokens, calls and money of a session.
 
-use crate::engine::record::{CallTally, SpentTokens};
+use crate::record::{CallTally, SpentTokens};
 
 pub fn stats(spent: &SpentTokens) -> String {
     let total = spent.total();

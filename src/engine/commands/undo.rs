@@ -6,27 +6,25 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    base::{
-        checkpoint::{ConflictChoice, OnConflict, RestoreOrder, RestoreResult, Rewinds},
-        content::Part,
-        event::Speaker,
-        ids::{CheckpointId, EffectId, MessageId},
-        log::Answer,
-        path::AbsPath,
-        path_text,
-        question::{Choice, Field, FieldKind, Form},
+    record::{Record, Step},
+    step::{Effect, Input, RewindTarget},
+    turn::{
+        flow::{Flow, Phase},
+        messages::send_command_message,
+        pseudo_call::{PseudoCall, PseudoCallKind},
+        spec::{Spec, TurnContext},
+        state::TurnState,
     },
-    engine::{
-        record::{Record, Step},
-        step::{Effect, Input, RewindTarget},
-        turn::{
-            flow::{Flow, Phase},
-            messages::send_command_message,
-            pseudo_call::{PseudoCall, PseudoCallKind},
-            spec::{Spec, TurnContext},
-            state::TurnState,
-        },
-    },
+};
+use castor_base::{
+    checkpoint::{ConflictChoice, OnConflict, RestoreOrder, RestoreResult, Rewinds},
+    content::Part,
+    event::Speaker,
+    ids::{CheckpointId, EffectId, MessageId},
+    log::Answer,
+    path::AbsPath,
+    path_text,
+    question::{Choice, Field, FieldKind, Form},
 };
 
 const CONFLICTS: PseudoCallKind = PseudoCallKind { name: "restore_conflicts", error: "stopped" };

@@ -4,15 +4,13 @@ use std::fmt::Write;
 
 use super::{CommandTurn, undo};
 use crate::{
-    base::{
-        checkpoint::{ChangeKind, Changes, Rewinds},
-        path::AbsPath,
-        path_text,
-    },
-    engine::{
-        record::{Checkpoint, Record, Step, checkpoints::merge_changes},
-        turn::Spec,
-    },
+    record::{Checkpoint, Record, Step, checkpoints::merge_changes},
+    turn::Spec,
+};
+use castor_base::{
+    checkpoint::{ChangeKind, Changes, Rewinds},
+    path::AbsPath,
+    path_text,
 };
 
 /// Prompts that are listed, the last ones; files of one of them.

@@ -6,7 +6,7 @@ use super::{
     RequestMaterials, RequestNeed, masking,
     media::{PlacedMedia, find_media, in_words},
 };
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Role, Turn, TurnPart},
     left_out::MediaInWords,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RequestMaterials, RequestNeed, compression, masking, tokens};
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Role, Turn, TurnPart},
     model::ModelRequest,

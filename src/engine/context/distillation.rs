@@ -6,7 +6,7 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use super::{RequestMaterials, RequestNeed};
-use crate::base::{
+use castor_base::{
     content::joined_text,
     history::{Role, TurnPart},
     ids::CallId,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{
+use castor_base::{
     client_settings::{ClientPrompt, ClientPromptMode},
     one_entry_cache::OneEntryCache,
     path::AbsPath,

@@ -6,7 +6,7 @@ use std::{fmt::Write, sync::Arc};
 use sha2::{Digest, Sha256};
 
 use super::tokens;
-use crate::base::{
+use castor_base::{
     content::joined_text,
     file_prompt::ACTIVATE_SKILL,
     history::{Role, Turn, TurnPart},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Role, Turn, TurnPart},
     left_out::{MediaInWords, MediaPlace},

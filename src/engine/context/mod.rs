@@ -16,18 +16,16 @@ pub use planning::PLANS_FOLDER as PLANS;
 
 use std::sync::Arc;
 
-use crate::{
-    base::{
-        history::{Role, Turn, TurnPart},
-        ids::CallId,
-        left_out::{Mask, MediaInWords},
-        model::{ModelParams, ModelRequest},
-        model_table::ModelTable,
-        path::AbsPath,
-        tool::ToolSpec,
-        tool_offer::ToolOffer,
-    },
-    engine::{record::Record, routing},
+use crate::{record::Record, routing};
+use castor_base::{
+    history::{Role, Turn, TurnPart},
+    ids::CallId,
+    left_out::{Mask, MediaInWords},
+    model::{ModelParams, ModelRequest},
+    model_table::ModelTable,
+    path::AbsPath,
+    tool::ToolSpec,
+    tool_offer::ToolOffer,
 };
 
 /// The materials of a request, besides the record.
@@ -177,7 +175,7 @@ fn drop_empty_turns(draft: &mut ModelRequest, _: RequestMaterials<'_>) {
 }
 
 fn is_empty(turn: &Turn) -> bool {
-    use crate::base::content::Part;
+    use castor_base::content::Part;
     turn.role() == Role::Model
         && turn.parts().iter().all(|it| match it {
             TurnPart::Content(Part::Text { text, .. }) => text.is_empty(),

@@ -1,7 +1,7 @@
 //! Plan mode instructions for the model. They come last, so that the bytes before them stay the same for caches.
 
 use super::RequestMaterials;
-use crate::base::{log::Mode, model::ModelRequest, path::AbsPath};
+use castor_base::{log::Mode, model::ModelRequest, path::AbsPath};
 
 /// The folder of plans below the session's own.
 pub const PLANS_FOLDER: &str = "plans";

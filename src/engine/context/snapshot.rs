@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::tokens;
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Role, Turn, TurnPart},
     text::{head, tail},

@@ -8,25 +8,23 @@ use super::{
     Instructions, PROCESSORS, RequestMaterials, RequestNeed, RetryAdvice, SessionEnvironment, build, compression,
     distillation, tokens,
 };
+use crate::testing::own_tools;
 use crate::{
-    app::policies::own_tools,
-    base::{
-        content::Part,
-        event::{AgentEvent, EventKind, Speaker, ToolDisplay},
-        history::{Role, Turn, TurnPart},
-        ids::{CallId, MessageId, SessionId, StreamId},
-        left_out::LeftOut,
-        log::{Entry, Fact, Mode, Principal},
-        model::ModelRequest,
-        model_table::ModelTable,
-        path::AbsPath,
-        tool::{CallResult, ToolKind},
-        tool_offer::ToolOffer,
-    },
-    engine::{
-        record::{Record, SessionOrigin},
-        routing::model_limits::USUAL_BODY,
-    },
+    record::{Record, SessionOrigin},
+    routing::model_limits::USUAL_BODY,
+};
+use castor_base::{
+    content::Part,
+    event::{AgentEvent, EventKind, Speaker, ToolDisplay},
+    history::{Role, Turn, TurnPart},
+    ids::{CallId, MessageId, SessionId, StreamId},
+    left_out::LeftOut,
+    log::{Entry, Fact, Mode, Principal},
+    model::ModelRequest,
+    model_table::ModelTable,
+    path::AbsPath,
+    tool::{CallResult, ToolKind},
+    tool_offer::ToolOffer,
 };
 
 #[test]

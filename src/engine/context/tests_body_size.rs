@@ -5,13 +5,11 @@ use super::{
     body_size::{of_media, of_turns},
     tests::Talk,
 };
-use crate::{
-    base::{
-        content::Part,
-        event::{EventKind, Speaker},
-        ids::MessageId,
-    },
-    engine::routing::model_limits::USUAL_BODY,
+use crate::routing::model_limits::USUAL_BODY;
+use castor_base::{
+    content::Part,
+    event::{EventKind, Speaker},
+    ids::MessageId,
 };
 
 const WIDE: u64 = 1_000_000;

@@ -7,10 +7,8 @@ use super::{
     tests::{Talk, long, size},
     tokens,
 };
-use crate::{
-    base::{content::Part, event::Speaker, history::Role, log::Fact, tool::CallResult},
-    engine::context::compression::split,
-};
+use crate::context::compression::split;
+use castor_base::{content::Part, event::Speaker, history::Role, log::Fact, tool::CallResult};
 
 /// A letter for each turn: `u` of the user, `m` of the model, `c` of the model with a call, `t` of results; each as long
 /// as the number behind it says.

@@ -1,6 +1,6 @@
 //! Token estimates by the rule of thumb of Gemini CLI, without a request to a provider.
 
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Turn, TurnPart},
     model::ModelRequest,
@@ -87,7 +87,7 @@ fn of_tool(it: &ToolSpec) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{of_text, of_turn};
-    use crate::base::{
+    use castor_base::{
         content::Part,
         history::{Role, Turn, TurnPart},
         ids::CallId,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::MAX_USER_TEXT;
-use crate::base::{
+use castor_base::{
     ansi,
     hook::{Hook, HookEnd, HookEvent, HookReport},
     state::StateDelta,

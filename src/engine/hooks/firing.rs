@@ -9,7 +9,7 @@ use super::{
     answer::{self, HookAnswer, HookDecision},
     outcome::{HookOutcome, merge},
 };
-use crate::base::{
+use castor_base::{
     hook::{Hook, HookEvent, HookReport, HookRun},
     ids::EffectId,
 };

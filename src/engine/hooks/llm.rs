@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::{
+use castor_base::{
     content::{Part, joined_text},
     history::{Role, Turn, TurnPart},
     model::{Chunk, Finish, ModelRequest, Usage},

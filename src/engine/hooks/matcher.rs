@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::base::hook::{HookEvent, HookSubject};
+use castor_base::hook::{HookEvent, HookSubject};
 
 #[derive(Clone, Debug)]
 pub(super) enum HookMatcher {

@@ -14,7 +14,7 @@ use std::{
 use matcher::HookMatcher;
 pub use outcome::{HookNotice, HookOutcome, HookVerdict};
 
-use crate::base::{
+use castor_base::{
     hook::{Hook, HookEvent, HookSwitch},
     patch::{APPLY_PATCH, PATCH_TOOLS},
 };

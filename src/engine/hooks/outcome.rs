@@ -6,7 +6,7 @@ use super::{
     MAX_CONTEXT,
     answer::{HookAnswer, HookDecision, STATE_DELTA},
 };
-use crate::base::{
+use castor_base::{
     hook::{Hook, HookEvent},
     state::StateDelta,
     text,

@@ -10,7 +10,7 @@ use super::{
     llm,
     outcome::HookOutcome,
 };
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Role, Turn, TurnPart},
     hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource, HookSwitch},

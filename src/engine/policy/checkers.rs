@@ -5,8 +5,8 @@ use super::{
     rules::{CheckerRule, RuleSet},
     verdict::{PartialVerdict, Verdict},
 };
-use crate::base::check::{CheckFinding, Denier};
-use crate::base::log::Decision;
+use castor_base::check::{CheckFinding, Denier};
+use castor_base::log::Decision;
 
 /// A checker that has to be heard: its place in the rules, and on which subject of the decision.
 pub struct DueChecker<'a> {

@@ -14,7 +14,7 @@ use super::{
     shell::{self, CommandRole, Script, ShellCommand, ShellLine, ShellWord, WordKind},
     verdict::{PartialVerdict, Verdict, unasked_denial},
 };
-use crate::base::{
+use castor_base::{
     check::Denier,
     log::{Decision, Grant, Mode},
 };

@@ -11,7 +11,7 @@ use super::{
     rule::{ArgsMatcher, Rule, Tier},
     shell::{ShellCommand, ShellWord},
 };
-use crate::base::log::Decision;
+use castor_base::log::Decision;
 
 struct Table {
     rows: Vec<Rule>,
@@ -78,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     use super::{TABLE, find, load, rows};
-    use crate::engine::policy::{patterns::CommandSpelling, shell};
+    use crate::policy::{patterns::CommandSpelling, shell};
 
     #[test]
     fn rows_are_held_to_their_examples() {

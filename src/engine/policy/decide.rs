@@ -10,7 +10,7 @@ use super::{
     rules::RuleSet,
     verdict::{PartialVerdict, Verdict},
 };
-use crate::base::{
+use castor_base::{
     log::{Decision, Grant},
     tool::{Access, ToolKind},
 };

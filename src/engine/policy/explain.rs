@@ -7,7 +7,7 @@ use super::{
     rules::{CheckerRule, RuleSet},
     verdict::{PartialVerdict, Verdict},
 };
-use crate::base::log::Decision;
+use castor_base::log::Decision;
 
 /// The rules' verdict, with the verdict on each part of a shell command and the checkers to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]

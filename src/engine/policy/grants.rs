@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{names::current_name, prefixes};
-use crate::base::{
+use castor_base::{
     guarded_names, host_pattern,
     log::{Grant, Mode, PersistentGrant},
     network::HostGrant,
@@ -159,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::{may_persist, sandbox_grant, sandbox_permission, secrets_for};
-    use crate::base::{ids::CallId, log::Grant, path::AbsPath, sandbox::Denial, tool::ToolCall};
+    use castor_base::{ids::CallId, log::Grant, path::AbsPath, sandbox::Denial, tool::ToolCall};
 
     fn call(command: &str) -> ToolCall {
         let name = "run_shell_command".to_owned();

@@ -11,7 +11,7 @@ use super::{
     shell::{Script, ShellCommand, ShellWord, WordKind, base_name},
     verdict::PartialVerdict,
 };
-use crate::base::{
+use castor_base::{
     guarded_names::{CONFIG, GuardedNames, SECRET_RULE, SECRETS},
     log::{Decision, Mode},
     path::AbsPath,

@@ -16,7 +16,7 @@ use super::{
     rules::{CheckerRule, PolicyFile},
     shell,
 };
-use crate::base::{
+use castor_base::{
     check::{self, CheckerAction, CheckerContext},
     log::{Decision, Mode},
     path::AbsPath,

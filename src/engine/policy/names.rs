@@ -1,6 +1,6 @@
 //! Tool names: current, former and nearly right.
 
-use crate::base::tool::ToolSpec;
+use castor_base::tool::ToolSpec;
 
 /// Old names of tools that rules and models still use.
 const RENAMED: &[(&str, &str)] =

@@ -4,7 +4,7 @@ use super::{
     query::Query,
     verdict::{Verdict, VerdictBasis},
 };
-use crate::base::log::Decision;
+use castor_base::log::Decision;
 
 /// Most parts whose reasons a question shows.
 const MAX_REASONS: usize = 5;

@@ -8,7 +8,7 @@ use super::{
     rule::{ArgsMatcher, Rule, stable_text},
     shell::{ShellCommand, ShellWord, base_name},
 };
-use crate::base::log::Decision;
+use castor_base::log::Decision;
 
 /// The certainty of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

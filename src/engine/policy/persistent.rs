@@ -7,7 +7,7 @@ use super::{
     rule::{ArgsMatcher, Rule, Tier},
     shell::{ShellCommand, ShellWord, WordKind},
 };
-use crate::base::{log::Decision, path::AbsPath};
+use castor_base::{log::Decision, path::AbsPath};
 
 /// Programs whose first operand says what is searched for, or what is done.
 pub const PATTERN_FIRST: &[&str] = &["awk", "egrep", "fgrep", "grep", "jq", "rg", "sed"];

@@ -5,7 +5,7 @@ use super::{
     rule::{ArgsMatcher, Rule, RuleSource, Tier},
     verdict::PartialVerdict,
 };
-use crate::base::{
+use castor_base::{
     log::{Decision, Mode},
     tool::PolicyClass,
 };

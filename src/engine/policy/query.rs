@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::names::current_name;
-use crate::base::{
+use castor_base::{
     check::CheckFinding,
     log::{Grant, Mode},
     path::AbsPath,

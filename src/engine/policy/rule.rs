@@ -8,7 +8,7 @@ use super::{
     names::{belongs_to, current_name, is_same_short_name},
     query::Query,
 };
-use crate::base::{
+use castor_base::{
     agent::INVOKE_AGENT,
     log::{Decision, GRANTS_FILE, Mode, PersistentGrant},
     patch::PATCH_TOOLS,

@@ -9,7 +9,7 @@ use super::{
     rule::{ArgsMatcher, CallPattern, Rule, ToolIdentity},
     shell::parse,
 };
-use crate::base::{
+use castor_base::{
     check,
     log::Decision,
     path::AbsPath,

@@ -4,7 +4,7 @@ use super::{
     names::current_name,
     rule::{ArgsMatcher, CallPattern, Rule, RuleSource, Tier},
 };
-use crate::base::{
+use castor_base::{
     log::{Decision, Mode},
     tool::RUN_SHELL_COMMAND as SHELL,
 };

@@ -7,7 +7,7 @@ use super::{
     rules::{PolicyFile, RuleSet},
     settings_rules::{self, ToolLists},
 };
-use crate::base::tool::ToolSpec;
+use castor_base::tool::ToolSpec;
 
 const SHIPPED: &[(&str, &str)] = &[
     ("default/plan.toml", include_str!("shipped/plan.toml")),

@@ -4,7 +4,7 @@ use super::{
     query::Query,
     rule::{Rule, Tier},
 };
-use crate::base::{
+use castor_base::{
     check::Denier,
     log::{Decision, Grant, Mode},
     path::AbsPath,

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::base::{
+use castor_base::{
     checkpoint::{ChangeKind, Changes, FileChange, RestoreResult},
     content::{Part, joined_text},
     ids::{CallId, CheckpointId, MessageId},

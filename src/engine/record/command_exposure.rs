@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::base::{
+use castor_base::{
     event::EventKind, guarded_names::SECRET_RULE, log::Mode, network::NetworkRecord, sandbox::Refusal,
     tool::RUN_SHELL_COMMAND,
 };

@@ -1,6 +1,6 @@
 //! Memory files of subfolders: which of them the model was told, and where in its history.
 
-use crate::base::memory::{MAX_ALL, MemoryFile, cap_text};
+use castor_base::memory::{MAX_ALL, MemoryFile, cap_text};
 
 /// Memory files that the model was told, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,7 +69,7 @@ impl DiscoveredMemory {
 #[cfg(test)]
 mod tests {
     use super::DiscoveredMemory;
-    use crate::base::{
+    use castor_base::{
         memory::{MAX_ALL, MemoryFile, Tier},
         path::AbsPath,
     };

@@ -3,7 +3,7 @@
 use serde_json::Map;
 
 use super::Record;
-use crate::base::{
+use castor_base::{
     endings::is_ending,
     event::{AGENT_SOURCE, AgentEvent, EventKind, EventSource, Speaker},
     hook::TurnPlace,
@@ -99,7 +99,7 @@ impl Record {
     }
 
     /// Where the current turn is.
-    pub(in crate::engine) fn place(&self) -> TurnPlace {
+    pub(crate) fn place(&self) -> TurnPlace {
         let EventStream { id, thread, .. } = &self.past.stream;
         let principal_path = thread.as_ref().map(|_| self.principal_path()).unwrap_or_default();
         TurnPlace { stream: id.clone(), thread: thread.clone(), principal_path }
@@ -111,20 +111,18 @@ mod tests {
     use serde_json::json;
 
     use crate::{
-        base::{
-            clock::Now,
-            content::Part,
-            event::{EventKind, Speaker},
-            hook::HookEvent,
-            ids::{MessageId, PromptId, SessionId, ThreadId},
-            log::{ChildLink, Entry, Fact, Mode, Principal},
-            path::AbsPath,
-        },
-        engine::{
-            hooks::{HookNotice, HookOutcome},
-            record::{Record, SerialNumbers, SessionOrigin, Step},
-            step::{Act, StepOutput},
-        },
+        hooks::{HookNotice, HookOutcome},
+        record::{Record, SerialNumbers, SessionOrigin, Step},
+        step::{Act, StepOutput},
+    };
+    use castor_base::{
+        clock::Now,
+        content::Part,
+        event::{EventKind, Speaker},
+        hook::HookEvent,
+        ids::{MessageId, PromptId, SessionId, ThreadId},
+        log::{ChildLink, Entry, Fact, Mode, Principal},
+        path::AbsPath,
     };
 
     /// What the events of a session say of where they come from, in order; a replay of them goes on in the same way.

@@ -6,7 +6,7 @@ use super::{
     Record,
     title::{fork_title, title_entry},
 };
-use crate::base::{
+use castor_base::{
     event::{AgentEvent, EventKind},
     ids::{MessageId, SessionId},
     log::{self, Entry, Fact},

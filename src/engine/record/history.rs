@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{discovered_memory::DiscoveredMemory, marks::QUOTES_META};
-use crate::base::{
+use castor_base::{
     content::Part,
     endings::CALL_INTERRUPTED,
     history::{NOTICE, Role, Turn, TurnPart},
@@ -263,7 +263,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::{History, QUOTES_META};
-    use crate::base::{
+    use castor_base::{
         content::Part,
         history::{Role, TurnPart},
         ids::CallId,

@@ -1,6 +1,6 @@
 //! The usage meter: what a turn and its session spent against their limits.
 
-use crate::base::{
+use castor_base::{
     limits::{LimitSpan, LimitUsage},
     model::Usage,
     money::Money,

@@ -43,22 +43,20 @@ use session_state::SessionState;
 
 use std::sync::Arc;
 
-use crate::{
-    base::{
-        content::{HostResult, joined_text},
-        endings::{PENDING_CALLS, interrupted_call},
-        event::{AgentEvent, EXPANSION, EventKind, Speaker},
-        history::Turn,
-        ids::{CallId, SessionId, StreamId, ThreadId},
-        limits::{LimitSpan, LimitUsage},
-        log::{self, ChildLink, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
-        memory::{Memory, MemoryFile},
-        model::Usage,
-        path::AbsPath,
-        state::StateMap,
-        tool::ToolCall,
-    },
-    engine::hooks::Switches,
+use crate::hooks::Switches;
+use castor_base::{
+    content::{HostResult, joined_text},
+    endings::{PENDING_CALLS, interrupted_call},
+    event::{AgentEvent, EXPANSION, EventKind, Speaker},
+    history::Turn,
+    ids::{CallId, SessionId, StreamId, ThreadId},
+    limits::{LimitSpan, LimitUsage},
+    log::{self, ChildLink, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
+    memory::{Memory, MemoryFile},
+    model::Usage,
+    path::AbsPath,
+    state::StateMap,
+    tool::ToolCall,
 };
 
 /// All that a session is, apart from what is under way.

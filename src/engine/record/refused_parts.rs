@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Record;
-use crate::base::{
+use castor_base::{
     content::Part,
     history::{Turn, TurnPart},
     left_out::{LeftOut, MediaInWords},

@@ -1,7 +1,7 @@
 //! The fold of a log into a record, one fact after the other: nothing of the log stays but what the record keeps.
 
 use super::{Record, rewind::Rewinds};
-use crate::base::{
+use castor_base::{
     log::Entry,
     rewind::{RewindScan, rewinds},
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Record, history::History, seen_files::SeenFiles};
-use crate::base::{
+use castor_base::{
     ids::MessageId,
     log::Entry,
     model::Usage,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{path::AbsPath, tool::FileKnowledge};
+use castor_base::{path::AbsPath, tool::FileKnowledge};
 
 /// Of more files nothing is kept; those that come first by name go first.
 const MAX: usize = 4096;

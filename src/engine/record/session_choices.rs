@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Record;
-use crate::base::{
+use castor_base::{
     agent::ClientAgent,
     client_settings::ClientPrompt,
     event::{AgentEvent, EventKind},
@@ -246,7 +246,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::Record;
-    use crate::base::{
+    use castor_base::{
         limits::Limits,
         log::{Entry, Mode},
     };

@@ -1,6 +1,6 @@
 //! The session's own part of its state: what its log says of it, without what other sessions share.
 
-use crate::base::state::{DEFAULT_USER, StateDelta, StateMap, is_shared, is_temp};
+use castor_base::state::{DEFAULT_USER, StateDelta, StateMap, is_shared, is_temp};
 
 /// A run keeps all that it changed, with what it took away: its changes go to the session above at its end.
 #[derive(Clone, Debug, Default, PartialEq)]

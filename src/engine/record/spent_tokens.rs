@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{
+use castor_base::{
     model::{Purpose, Usage},
     money::Money,
 };

@@ -5,19 +5,17 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    base::{
-        clock::Now,
-        event::{EventKind, EventSource, NOTICE},
-        hook::{Hook, HookEvent, HookRun, HookSwitch},
-        ids::{EffectId, PromptId, QuestionId, StreamId},
-        log::{Entry, Fact},
-        state::StateDelta,
-    },
-    engine::{
-        hooks::HookOutcome,
-        record::{Record, RewindPoint, TRANSFER_META},
-        step::{Act, Effect, StepOutput},
-    },
+    hooks::HookOutcome,
+    record::{Record, RewindPoint, TRANSFER_META},
+    step::{Act, Effect, StepOutput},
+};
+use castor_base::{
+    clock::Now,
+    event::{EventKind, EventSource, NOTICE},
+    hook::{Hook, HookEvent, HookRun, HookSwitch},
+    ids::{EffectId, PromptId, QuestionId, StreamId},
+    log::{Entry, Fact},
+    state::StateDelta,
 };
 
 /// Counters that never go back while the session is in this process.

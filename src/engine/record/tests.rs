@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Record;
-use crate::base::{
+use castor_base::{
     content::{Part, joined_text},
     history::{Role, TurnPart},
     ids::{CallId, MessageId},

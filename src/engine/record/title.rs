@@ -9,7 +9,7 @@
 use serde_json::{Map, Value};
 
 use super::{Record, Step};
-use crate::base::{
+use castor_base::{
     event::{AgentEvent, EventKind},
     log::{Entry, Fact},
     text,

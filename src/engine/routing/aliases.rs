@@ -14,7 +14,7 @@ use super::{
     alias::{Alias, ModelConfig},
     model_limits,
 };
-use crate::base::{
+use castor_base::{
     model::{ModelParams, ModelRequest, Thinking},
     model_table::{AutoModels, ModelTable, ParameterSet},
 };

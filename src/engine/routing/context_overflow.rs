@@ -1,12 +1,10 @@
 //! Context overflow errors: reads a model's token limit from each provider's message.
 
-use crate::{
-    base::model::Failure,
-    engine::routing::{
-        failure_class::{FailureClass, classify},
-        overflow_words::{NumberInText, numbers},
-    },
+use crate::routing::{
+    failure_class::{FailureClass, classify},
+    overflow_words::{NumberInText, numbers},
 };
+use castor_base::model::Failure;
 
 /// An overflow in tokens, as far as the provider says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,7 +167,7 @@ fn is_of_number(it: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{ContextOverflow, read_overflow};
-    use crate::base::model::{Details, Failure, FailureKind};
+    use castor_base::model::{Details, Failure, FailureKind};
 
     fn refused(message: &str) -> Failure {
         Failure { status: Some(400), ..Failure::new(FailureKind::Status, message) }

@@ -1,18 +1,16 @@
 //! Reaction to a failed model call: retry, fall back to another model, ask the user, or give up.
 
-use crate::{
-    base::{
-        clock::Now,
-        fallback::{Outage, OutageCause},
-        model::Failure,
-        text::end_sentence,
-    },
-    engine::routing::{
-        context_overflow::read_overflow,
-        failure_class::{FailureClass, FailureFinding, MAX_SERVER_DELAY_MS, PolicyKind, classify},
-        fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
-        health::CAPACITY_MS,
-    },
+use crate::routing::{
+    context_overflow::read_overflow,
+    failure_class::{FailureClass, FailureFinding, MAX_SERVER_DELAY_MS, PolicyKind, classify},
+    fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
+    health::CAPACITY_MS,
+};
+use castor_base::{
+    clock::Now,
+    fallback::{Outage, OutageCause},
+    model::Failure,
+    text::end_sentence,
 };
 
 /// Retry limits from the user's settings.

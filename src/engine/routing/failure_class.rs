@@ -1,9 +1,7 @@
 //! Classes of model failures: from the provider's words, limits and HTTP status to one class.
 
-use crate::{
-    base::model::{Failure, FailureKind},
-    engine::routing::overflow_words::{TooLong, read_words},
-};
+use crate::routing::overflow_words::{TooLong, read_words};
+use castor_base::model::{Failure, FailureKind};
 
 /// Classes of failed model calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -101,7 +101,7 @@ impl FallbackPolicies {
 #[cfg(test)]
 mod tests {
     use super::{FallbackAction, FallbackPolicies, FallbackPolicy, OutageTransition};
-    use crate::engine::routing::failure_class::PolicyKind;
+    use crate::routing::failure_class::PolicyKind;
 
     #[test]
     fn what_a_model_does_not_say_holds_for_all() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::fallback::{Outage, OutageCause};
+use castor_base::fallback::{Outage, OutageCause};
 
 /// A model without capacity is looked at again after this.
 pub const CAPACITY_MS: u64 = 30_000;
@@ -84,7 +84,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::{Availability, CAPACITY_MS, Health};
-    use crate::base::fallback::{Outage, OutageCause};
+    use castor_base::fallback::{Outage, OutageCause};
 
     #[test]
     fn an_outage_ends_at_its_time_or_never() {

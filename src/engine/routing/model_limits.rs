@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{
+use castor_base::{
     log::ThoughtLevel,
     model::Thinking,
     model_table::{ModelTable, thinking::ThinkingKind},
@@ -79,7 +79,7 @@ pub fn thinking(model: &str, level: ThoughtLevel, models: &ModelTable) -> Option
 #[cfg(test)]
 mod tests {
     use super::{ContextWindows, thinking};
-    use crate::base::{log::ThoughtLevel, model::Thinking, model_table::ModelTable};
+    use castor_base::{log::ThoughtLevel, model::Thinking, model_table::ModelTable};
 
     #[test]
     fn levels_of_thinking() {

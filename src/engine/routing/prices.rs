@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::aliases::Aliases;
-use crate::base::{
+use castor_base::{
     model_table::{ModelTable, name_pattern::undated, row::ModelRow},
     price::Price,
 };
@@ -46,7 +46,7 @@ mod tests {
     use jiff::civil::{Date, date};
 
     use super::{Aliases, Prices};
-    use crate::base::{model_table::ModelTable, money::Money};
+    use castor_base::{model_table::ModelTable, money::Money};
 
     fn on(day: Date) -> Aliases {
         Aliases::new(BTreeMap::new(), Vec::new(), ModelTable::built_in()).0.on(day)

@@ -1,6 +1,6 @@
 //! Refusals of one part of a request: which parameter, tool or media a bad request is about.
 
-use crate::base::{model::Failure, model_table::Parameter};
+use castor_base::{model::Failure, model_table::Parameter};
 
 /// Part of a request that castor can do without. Never messages, the system prompt, safety settings or all tools.
 #[derive(Clone, Debug, PartialEq, Eq)]

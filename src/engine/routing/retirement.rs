@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 
 use super::{aliases::Aliases, prices::Prices};
-use crate::base::model_table::{AliasRow, AutoModels, row::ModelRow, service_life::ServiceState};
+use castor_base::model_table::{AliasRow, AutoModels, row::ModelRow, service_life::ServiceState};
 
 /// One sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ mod tests {
     use jiff::civil::date;
 
     use super::{Aliases, Prices, notices};
-    use crate::base::model_table::ModelTable;
+    use castor_base::model_table::ModelTable;
 
     /// What castor says and asks for, by day: the default, each name of its own, and models that were named in full.
     #[test]

@@ -13,7 +13,7 @@ use super::{
     health::{Availability, Health},
     task_classifier::{Classification, ClassifierModel, TaskClass},
 };
-use crate::base::{fallback::OutageCause, log::Mode, model_table::AutoModels};
+use castor_base::{fallback::OutageCause, log::Mode, model_table::AutoModels};
 
 /// The user's settings for routing.
 #[derive(Clone, Debug, PartialEq, Eq)]

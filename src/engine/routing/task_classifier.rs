@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::base::{
+use castor_base::{
     content::{Part, joined_text},
     history::{NOTICE, Role, Turn, TurnPart},
     text::{head, tail},
@@ -212,7 +212,7 @@ mod tests {
     use serde_json::json;
 
     use super::{ClassifierModel, TaskClass};
-    use crate::base::{
+    use castor_base::{
         content::Part,
         history::{Role, Turn, TurnPart},
         tool::{CallResult, ToolCall},

@@ -7,7 +7,7 @@ use super::{
     model_limits,
     strategies::RoutingRules,
 };
-use crate::base::model::{ModelParams, Purpose};
+use castor_base::model::{ModelParams, Purpose};
 
 /// Prefix of the aliases for compression models; the model's short name or `default` follows.
 const COMPRESSION: &str = "chat-compression-";
@@ -107,15 +107,13 @@ mod tests {
     use serde_json::json;
 
     use super::{UtilityModels, models};
-    use crate::{
-        base::{
-            model::Purpose::{self, Compressor, Router},
-            model_table::ModelTable,
-        },
-        engine::routing::{
-            alias::{Alias, ModelConfig},
-            aliases::Aliases,
-        },
+    use crate::routing::{
+        alias::{Alias, ModelConfig},
+        aliases::Aliases,
+    };
+    use castor_base::{
+        model::Purpose::{self, Compressor, Router},
+        model_table::ModelTable,
     };
 
     fn aliases(table: &[(&str, &str)]) -> Aliases {

@@ -1,14 +1,12 @@
 //! Calls by which an agent ends its own run: its result, an escalation, or a transfer.
 
 use crate::{
-    base::{
-        agent::TaskResult,
-        tool::{ToolCall, ToolOutput},
-    },
-    engine::{
-        scheduler::Toolbox,
-        session_tools::{complete_task, escalate, transfer},
-    },
+    scheduler::Toolbox,
+    session_tools::{complete_task, escalate, transfer},
+};
+use castor_base::{
+    agent::TaskResult,
+    tool::{ToolCall, ToolOutput},
 };
 
 /// What the agent said of its own end, in the calls of one answer.

@@ -5,24 +5,22 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    base::{
-        event::{ToolDisplay, ToolProgress},
-        log::Grant,
-        question::Form,
-        text,
-        tool::{BaseHash, Display, PolicyClass, ToolKind},
+    policy,
+    record::Step,
+    scheduler::{
+        call::{Call, CallState},
+        display::{TITLE, describe_grant},
+        toolbox::{CallContext, Toolbox},
     },
-    engine::{
-        policy,
-        record::Step,
-        scheduler::{
-            call::{Call, CallState},
-            display::{TITLE, describe_grant},
-            toolbox::{CallContext, Toolbox},
-        },
-        session_tools::{is_session_tool, plan},
-        step::{Confirmation, Effect, QuestionTopic, UserQuestion},
-    },
+    session_tools::{is_session_tool, plan},
+    step::{Confirmation, Effect, QuestionTopic, UserQuestion},
+};
+use castor_base::{
+    event::{ToolDisplay, ToolProgress},
+    log::Grant,
+    question::Form,
+    text,
+    tool::{BaseHash, Display, PolicyClass, ToolKind},
 };
 
 /// The reason for a question about a command that nothing else is about.

@@ -1,7 +1,7 @@
 //! Calls that are not the model's: what the commands of a file's prompt come to.
 
 use super::{CallContext, Scheduler, call::Call};
-use crate::base::tool::{ToolCall, ToolError};
+use castor_base::tool::{ToolCall, ToolError};
 
 impl Scheduler {
     /// It is decided about and run like one of the model's, and the model is not told of it.

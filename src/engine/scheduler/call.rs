@@ -6,35 +6,33 @@ use serde_json::{Map, Value, json};
 
 use super::server_login::ServerLogin;
 use crate::{
-    base::{
-        check::CheckFinding,
-        content::{Part, joined_text},
-        credential::Credential,
-        event::{EventKind, Location, ToolDisplay, ToolProgress},
-        ids::{CheckpointId, EffectId, QuestionId},
-        log::{Fact, Grant, Mode},
-        patch::{self, APPLY_PATCH, PATCH_OPERATION},
-        path::AbsPath,
-        peer_agent::REQUEST_PERMISSION,
-        question::Form,
-        sandbox::{Denial, SandboxGrant},
-        state::StateDelta,
-        text,
-        tool::{
-            BaseHash, PolicyClass, SeenFiles, TailCall, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput,
-            ToolTraits,
-        },
+    hooks::firing::Firing,
+    policy::CheckerVerdict,
+    record::{COMMAND_META, Step},
+    scheduler::{
+        display::{TITLE, first_display},
+        peer_permission,
+        toolbox::{CallContext, Toolbox},
     },
-    engine::{
-        hooks::firing::Firing,
-        policy::CheckerVerdict,
-        record::{COMMAND_META, Step},
-        scheduler::{
-            display::{TITLE, first_display},
-            peer_permission,
-            toolbox::{CallContext, Toolbox},
-        },
-        step::Effect,
+    step::Effect,
+};
+use castor_base::{
+    check::CheckFinding,
+    content::{Part, joined_text},
+    credential::Credential,
+    event::{EventKind, Location, ToolDisplay, ToolProgress},
+    ids::{CheckpointId, EffectId, QuestionId},
+    log::{Fact, Grant, Mode},
+    patch::{self, APPLY_PATCH, PATCH_OPERATION},
+    path::AbsPath,
+    peer_agent::REQUEST_PERMISSION,
+    question::Form,
+    sandbox::{Denial, SandboxGrant},
+    state::StateDelta,
+    text,
+    tool::{
+        BaseHash, PolicyClass, SeenFiles, TailCall, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput,
+        ToolTraits,
     },
 };
 

@@ -3,14 +3,12 @@
 use serde_json::Value;
 
 use super::{resource_tools, toolbox::Toolbox};
-use crate::{
-    base::{
-        host_tools::HostTool,
-        log::{Grant, Mode},
-        policy_answer::{PolicyAnswer, PolicyPart},
-        tool::{PolicyClass, Targets, ToolCall, ToolKind},
-    },
-    engine::{policy, record::Record, session_tools::delegate, step::ForeignTool},
+use crate::{policy, record::Record, session_tools::delegate, step::ForeignTool};
+use castor_base::{
+    host_tools::HostTool,
+    log::{Grant, Mode},
+    policy_answer::{PolicyAnswer, PolicyPart},
+    tool::{PolicyClass, Targets, ToolCall, ToolKind},
 };
 
 /// Facts of one call; a query borrows from it.

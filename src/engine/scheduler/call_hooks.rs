@@ -13,21 +13,19 @@ use super::{
     toolbox::{CallContext, Toolbox},
 };
 use crate::{
-    base::{
-        content::{Part, joined_text},
-        hook::{HookEvent, HookReport},
-        ids::EffectId,
-        patch, path_text,
-        tool::{Display, PolicyClass, Targets, ToolOutput},
+    hooks::{
+        HookOutcome, HookVerdict,
+        firing::{AnswerEffect, Firing, FiringStart},
     },
-    engine::{
-        hooks::{
-            HookOutcome, HookVerdict,
-            firing::{AnswerEffect, Firing, FiringStart},
-        },
-        session_tools::is_session_tool,
-        step::Effect,
-    },
+    session_tools::is_session_tool,
+    step::Effect,
+};
+use castor_base::{
+    content::{Part, joined_text},
+    hook::{HookEvent, HookReport},
+    ids::EffectId,
+    patch, path_text,
+    tool::{Display, PolicyClass, Targets, ToolOutput},
 };
 
 /// Calls that hooks may have made in one call's place, one after the other.

@@ -1,7 +1,8 @@
 //! Grants of server tools that changed: they end, and the user reads that.
 
 use super::toolbox::Toolbox;
-use crate::{base::log::Grant, engine::step::ForeignTool};
+use crate::step::ForeignTool;
+use castor_base::log::Grant;
 
 impl Toolbox {
     /// The grants of the session for tools as they were, and a notice for each, also of saved permissions. The rule
@@ -18,7 +19,7 @@ impl Toolbox {
             if grants.len() > n_known {
                 notices.push(notice(tool, "what you allowed of it ends"));
             }
-            let saved = |it: &&crate::engine::policy::Rule| {
+            let saved = |it: &&crate::policy::Rule| {
                 it.is_saved() && it.tools.first().is_some_and(|name| *name == tool.spec.name)
             };
             let mut digests =

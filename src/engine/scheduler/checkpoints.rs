@@ -2,26 +2,24 @@
 
 use super::{BatchStatus, Scheduler};
 use crate::{
-    base::{
-        checkpoint::{CheckpointResult, Scope},
-        event::ToolProgress,
-        hook::HookRun,
-        ids::{CallId, CheckpointId, EffectId},
-        log::Fact,
-        path::AbsPath,
-        sandbox::SandboxGrant,
-        tool::{Access, BaseHash, ToolKind},
+    policy,
+    record::Step,
+    scheduler::{
+        call::{Call, CallState},
+        denials,
+        toolbox::{CallContext, Toolbox},
     },
-    engine::{
-        policy,
-        record::Step,
-        scheduler::{
-            call::{Call, CallState},
-            denials,
-            toolbox::{CallContext, Toolbox},
-        },
-        step::{CallHold, Effect},
-    },
+    step::{CallHold, Effect},
+};
+use castor_base::{
+    checkpoint::{CheckpointResult, Scope},
+    event::ToolProgress,
+    hook::HookRun,
+    ids::{CallId, CheckpointId, EffectId},
+    log::Fact,
+    path::AbsPath,
+    sandbox::SandboxGrant,
+    tool::{Access, BaseHash, ToolKind},
 };
 
 /// Most files that are mounted read-only for one call, as no checkpoint holds them.

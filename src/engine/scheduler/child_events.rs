@@ -4,20 +4,18 @@ use serde_json::{Map, Value, json};
 
 use super::{Scheduler, call::CallState};
 use crate::{
-    base::{
-        content::{Part, joined_text},
-        event::{Activity, ActivityKind, AgentEvent, EventKind, NOTICE, ToolProgress},
-        ids::EffectId,
-        log::Fact,
-        model::Purpose,
-        peer_agent::{PEER_MEMORY, REPORTED_CALL, ReportedCall, ReportedState},
-        text,
-        tool::PolicyClass,
-    },
-    engine::{
-        record::Step,
-        session_tools::{complete_task, delegate, escalate},
-    },
+    record::Step,
+    session_tools::{complete_task, delegate, escalate},
+};
+use castor_base::{
+    content::{Part, joined_text},
+    event::{Activity, ActivityKind, AgentEvent, EventKind, NOTICE, ToolProgress},
+    ids::EffectId,
+    log::Fact,
+    model::Purpose,
+    peer_agent::{PEER_MEMORY, REPORTED_CALL, ReportedCall, ReportedState},
+    text,
+    tool::PolicyClass,
 };
 
 /// Most of one text of an activity, in bytes: the child's log has all of it.

@@ -1,11 +1,9 @@
 //! The client's own policy: it denies or asks beside castor's, and as a host it answers what castor would ask.
 
-use crate::{
-    base::{
-        check::{CheckFinding, ClientPolicy, Denier},
-        log::Decision,
-    },
-    engine::policy::{Query, Verdict, VerdictBasis, guard_of_target, unasked_denial},
+use crate::policy::{Query, Verdict, VerdictBasis, guard_of_target, unasked_denial};
+use castor_base::{
+    check::{CheckFinding, ClientPolicy, Denier},
+    log::Decision,
 };
 
 const RULE: &str = "the client's policy";
@@ -76,15 +74,13 @@ mod tests {
     use serde_json::json;
 
     use super::{apply_finding, disputed_verdict};
-    use crate::{
-        app::policies::own_tools,
-        base::{
-            check::{CheckFinding, ClientPolicy},
-            log::{Decision, Mode},
-            path::AbsPath,
-            tool::{Targets, ToolKind},
-        },
-        engine::policy::{Query, RuleSet, SandboxFacts, Tier, decide},
+    use crate::policy::{Query, RuleSet, SandboxFacts, Tier, decide};
+    use crate::testing::own_tools;
+    use castor_base::{
+        check::{CheckFinding, ClientPolicy},
+        log::{Decision, Mode},
+        path::AbsPath,
+        tool::{Targets, ToolKind},
     };
 
     const OWN: &str =

@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use crate::{
-    base::{
-        check::{Check, CheckFinding, Checker, ClientCheck},
-        ids::EffectId,
-        log::{Decision, Fact, Mode},
-        tool::{PolicyClass, Targets, ToolCall},
+    policy::{self, CheckerVerdict, VerdictBasis},
+    record::Step,
+    scheduler::{
+        call::{Call, CallState, Checking, Reviewer, Reviews},
+        call_facts::CallFacts,
+        client_policy::{apply_finding, disputed_verdict},
+        denials, history, skill_calls,
+        toolbox::{CallContext, Toolbox},
     },
-    engine::{
-        policy::{self, CheckerVerdict, VerdictBasis},
-        record::Step,
-        scheduler::{
-            call::{Call, CallState, Checking, Reviewer, Reviews},
-            call_facts::CallFacts,
-            client_policy::{apply_finding, disputed_verdict},
-            denials, history, skill_calls,
-            toolbox::{CallContext, Toolbox},
-        },
-        session_tools::{delegate, is_session_tool},
-        step::Effect,
-    },
+    session_tools::{delegate, is_session_tool},
+    step::Effect,
+};
+use castor_base::{
+    check::{Check, CheckFinding, Checker, ClientCheck},
+    ids::EffectId,
+    log::{Decision, Fact, Mode},
+    tool::{PolicyClass, Targets, ToolCall},
 };
 
 /// Decides, or asks the next safety checker first; last of all the client's own policy.

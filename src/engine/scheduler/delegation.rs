@@ -5,13 +5,11 @@ use super::{
     decide::decide,
     toolbox::CallContext,
 };
-use crate::{
-    base::{
-        agent::{AgentDefinition, AgentKind, AgentRun},
-        peer_agent::PeerAgent,
-        tool::{PolicyClass, Targets, ToolError, ToolKind, ToolOutput},
-    },
-    engine::session_tools::delegate::{delegation, delegation_title},
+use crate::session_tools::delegate::{delegation, delegation_title};
+use castor_base::{
+    agent::{AgentDefinition, AgentKind, AgentRun},
+    peer_agent::PeerAgent,
+    tool::{PolicyClass, Targets, ToolError, ToolKind, ToolOutput},
 };
 
 impl Call {

@@ -1,13 +1,11 @@
 //! Texts of calls that were denied, refused or cancelled: one for the model, and one for the person.
 
-use crate::{
-    base::{
-        check::Denier,
-        log::Mode,
-        text,
-        tool::{ToolError, ToolOutput, UNASKED},
-    },
-    engine::policy::Verdict,
+use crate::policy::Verdict;
+use castor_base::{
+    check::Denier,
+    log::Mode,
+    text,
+    tool::{ToolError, ToolOutput, UNASKED},
 };
 
 /// The reason why calls end before they were done: for the model a few words, for the person a sentence.
@@ -151,10 +149,8 @@ mod tests {
     use super::{
         CancelReason, blocked_by_hook, denied, hidden, refused, stopped_by_hook, unanswered, withheld_by_hook,
     };
-    use crate::{
-        base::{check::Denier, content::joined_text, log::Mode, tool::ToolOutput},
-        engine::policy::Verdict,
-    };
+    use crate::policy::Verdict;
+    use castor_base::{check::Denier, content::joined_text, log::Mode, tool::ToolOutput};
 
     /// The model reads `for_model`, the person `for_person`.
     fn check(output: ToolOutput, for_model: &str, for_person: &str) {

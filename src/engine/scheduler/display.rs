@@ -3,19 +3,17 @@
 use serde_json::Value;
 
 use crate::{
-    base::{
-        event::{Location, ToolDisplay},
-        log::Grant,
-        patch,
-        path::AbsPath,
-        peer_agent::REQUEST_PERMISSION,
-        text,
-        tool::{PolicyClass, ToolCall, ToolKind},
-    },
-    engine::{
-        scheduler::{peer_permission, toolbox::Toolbox},
-        session_tools::{delegate::delegation_title, skills},
-    },
+    scheduler::{peer_permission, toolbox::Toolbox},
+    session_tools::{delegate::delegation_title, skills},
+};
+use castor_base::{
+    event::{Location, ToolDisplay},
+    log::Grant,
+    patch,
+    path::AbsPath,
+    peer_agent::REQUEST_PERMISSION,
+    text,
+    tool::{PolicyClass, ToolCall, ToolKind},
 };
 
 /// Longest title, in characters.

@@ -8,7 +8,7 @@ use super::{
     plan_review::resolve_plan_path,
     toolbox::CallContext,
 };
-use crate::base::tool::{ToolError, ToolOutput};
+use castor_base::tool::{ToolError, ToolOutput};
 
 impl Call {
     /// The model learns what ran in place of what it asked for.

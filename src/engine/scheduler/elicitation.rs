@@ -4,22 +4,20 @@
 use std::sync::Arc;
 
 use crate::{
-    base::{
-        elicitation::{ElicitationRequest, Reply},
-        ids::{CallId, EffectId, ElicitationId, QuestionId},
-        log::Answer,
-        question::Form,
-        text,
+    record::Step,
+    scheduler::{
+        BatchStatus, Scheduler,
+        call::CallState,
+        toolbox::{CallContext, Toolbox},
     },
-    engine::{
-        record::Step,
-        scheduler::{
-            BatchStatus, Scheduler,
-            call::CallState,
-            toolbox::{CallContext, Toolbox},
-        },
-        step::{Effect, QuestionTopic, UserQuestion},
-    },
+    step::{Effect, QuestionTopic, UserQuestion},
+};
+use castor_base::{
+    elicitation::{ElicitationRequest, Reply},
+    ids::{CallId, EffectId, ElicitationId, QuestionId},
+    log::Answer,
+    question::Form,
+    text,
 };
 
 const OVER: &str = "the call that it was for is over";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::{
+use castor_base::{
     history::{Role, Turn, TurnPart},
     text,
 };

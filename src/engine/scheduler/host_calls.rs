@@ -14,19 +14,17 @@ use super::{
     unknown_tool::keep_or_hide,
 };
 use crate::{
-    base::{
-        agent::{AGENT_TOOLS, AgentDefinition, AgentRun},
-        content::Part,
-        host_tools::{HostExecution, HostRun, HostTool, HostTools},
-        log::{Decision, Fact},
-        patch::{self, FileCall},
-        peer_agent::PeerAgent,
-        tool::{PolicyClass, TargetPart, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
-    },
-    engine::{
-        policy::{self, Query},
-        session_tools::is_session_tool,
-    },
+    policy::{self, Query},
+    session_tools::is_session_tool,
+};
+use castor_base::{
+    agent::{AGENT_TOOLS, AgentDefinition, AgentRun},
+    content::Part,
+    host_tools::{HostExecution, HostRun, HostTool, HostTools},
+    log::{Decision, Fact},
+    patch::{self, FileCall},
+    peer_agent::PeerAgent,
+    tool::{PolicyClass, TargetPart, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
 /// The reason, in the log, why a call of castor's own tool may run at the host.

@@ -39,28 +39,26 @@ pub use tool_limit::FittedTools;
 pub use toolbox::{CallContext, SavedAnswers, Toolbox};
 
 use crate::{
-    base::{
-        agent::TaskResult,
-        check::CheckFinding,
-        event::{EventKind, ToolProgress},
-        ids::{EffectId, QuestionId},
-        log::{Answer, Fact},
-        path::AbsPath,
-        question::Form,
-        sampling::ServerAsk,
-        tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
+    policy,
+    record::Step,
+    scheduler::{
+        agent_exit::AgentExit,
+        call::{Call, CallState, Reviews},
+        decide::decide,
     },
-    engine::{
-        policy,
-        record::Step,
-        scheduler::{
-            agent_exit::AgentExit,
-            call::{Call, CallState, Reviews},
-            decide::decide,
-        },
-        session_tools::{SessionToolResult, ask_user, delegate, is_session_tool, run_session_tool},
-        step::{Effect, Input},
-    },
+    session_tools::{SessionToolResult, ask_user, delegate, is_session_tool, run_session_tool},
+    step::{Effect, Input},
+};
+use castor_base::{
+    agent::TaskResult,
+    check::CheckFinding,
+    event::{EventKind, ToolProgress},
+    ids::{EffectId, QuestionId},
+    log::{Answer, Fact},
+    path::AbsPath,
+    question::Form,
+    sampling::ServerAsk,
+    tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
 };
 
 /// The calls of one answer of the model.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{
+use castor_base::{
     peer_agent::REQUEST_PERMISSION,
     text,
     tool::{ToolCall, ToolKind, ToolSpec, ToolTraits},

@@ -4,17 +4,15 @@ use serde_json::Value;
 
 use super::{BatchStatus, call::Call, denials::CancelReason, toolbox::CallContext};
 use crate::{
-    base::{
-        event::ToolProgress,
-        log::{Answer, Fact, Mode},
-        question::{Choice, Field, FieldKind, Form},
-        text,
-        tool::{Display, PolicyClass, Preview, ToolOutput},
-    },
-    engine::{
-        record::Step,
-        session_tools::plan::{APPROVED, Planning},
-    },
+    record::Step,
+    session_tools::plan::{APPROVED, Planning},
+};
+use castor_base::{
+    event::ToolProgress,
+    log::{Answer, Fact, Mode},
+    question::{Choice, Field, FieldKind, Form},
+    text,
+    tool::{Display, PolicyClass, Preview, ToolOutput},
 };
 
 /// Fields of the review, and the answers that are no mode.

@@ -4,12 +4,10 @@ use super::{
     resource_tools::{offers, specs},
     toolbox::Toolbox,
 };
-use crate::{
-    base::{
-        server_offer::{READ_RESOURCE, resource_of},
-        tool::ToolCall,
-    },
-    engine::{policy, step::Server},
+use crate::{policy, step::Server};
+use castor_base::{
+    server_offer::{READ_RESOURCE, resource_of},
+    tool::ToolCall,
 };
 
 impl Toolbox {

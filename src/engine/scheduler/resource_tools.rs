@@ -6,14 +6,12 @@ use serde_json::{Value, json};
 
 use super::unknown_tool::{HiddenTool, keep_or_hide};
 use crate::{
-    base::{
-        server_offer::{LIST_RESOURCES, READ_RESOURCE, ServerOffer},
-        tool::{ToolKind, ToolSpec, ToolTraits},
-    },
-    engine::{
-        policy::{self, RuleSet},
-        step::Server,
-    },
+    policy::{self, RuleSet},
+    step::Server,
+};
+use castor_base::{
+    server_offer::{LIST_RESOURCES, READ_RESOURCE, ServerOffer},
+    tool::{ToolKind, ToolSpec, ToolTraits},
 };
 
 const TRAITS: ToolTraits = ToolTraits { narrows_grants: false, ..ToolTraits::LOOKS };

@@ -1,23 +1,21 @@
 //! Sandbox denial of a call: the question about more rights, and the second run with them.
 
 use crate::{
-    base::{
-        content::Part,
-        log::{Answer, Fact, Grant},
-        sandbox::{Denial, SandboxGrant},
-        text,
-        tool::{Display, ToolOutput},
+    policy,
+    scheduler::{
+        BatchStatus,
+        call::{Call, CallState},
+        display::describe_grant,
+        toolbox::{CallContext, Toolbox},
     },
-    engine::{
-        policy,
-        scheduler::{
-            BatchStatus,
-            call::{Call, CallState},
-            display::describe_grant,
-            toolbox::{CallContext, Toolbox},
-        },
-        step::{Confirmation, Effect, QuestionTopic, UserQuestion},
-    },
+    step::{Confirmation, Effect, QuestionTopic, UserQuestion},
+};
+use castor_base::{
+    content::Part,
+    log::{Answer, Fact, Grant},
+    sandbox::{Denial, SandboxGrant},
+    text,
+    tool::{Display, ToolOutput},
 };
 
 /// A command may need network and a folder or two; what is denied more often than this is better asked anew.

@@ -1,16 +1,14 @@
 //! A login at an MCP server that is under way: the page before the user, and how it ends.
 
 use crate::{
-    base::{
-        ids::{EffectId, QuestionId},
-        log::Answer,
-        server_order::{ServerOrder, ServerVerb},
-        text,
-    },
-    engine::{
-        record::Step,
-        step::{Effect, Input, QuestionTopic, UserQuestion},
-    },
+    record::Step,
+    step::{Effect, Input, QuestionTopic, UserQuestion},
+};
+use castor_base::{
+    ids::{EffectId, QuestionId},
+    log::Answer,
+    server_order::{ServerOrder, ServerVerb},
+    text,
 };
 
 #[derive(Clone, Debug, PartialEq)]

@@ -3,16 +3,14 @@
 use serde_json::Value;
 
 use super::toolbox::{CallContext, Toolbox};
-use crate::{
-    base::{
-        agent::{AgentOrigin, AgentScope},
-        file_prompt::{ACTIVATE_SKILL, Skill, activated_mark},
-        history::{Role, TurnPart},
-        log::{Fact, Grant},
-        text,
-        tool::{ToolCall, ToolError, ToolOutput},
-    },
-    engine::record::{Record, Step},
+use crate::record::{Record, Step};
+use castor_base::{
+    agent::{AgentOrigin, AgentScope},
+    file_prompt::{ACTIVATE_SKILL, Skill, activated_mark},
+    history::{Role, TurnPart},
+    log::{Fact, Grant},
+    text,
+    tool::{ToolCall, ToolError, ToolOutput},
 };
 
 /// What a call comes to before anybody is asked: an unknown skill, or one that the model has.

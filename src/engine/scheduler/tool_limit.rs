@@ -1,6 +1,7 @@
 //! The most tools that a provider takes: beyond it those of the servers leave that the session used least.
 
-use crate::{base::tool_offer::ToolOffer, engine::step::ForeignTool};
+use crate::step::ForeignTool;
+use castor_base::tool_offer::ToolOffer;
 
 /// The tools of a request that its provider takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,12 +61,10 @@ mod tests {
     use serde_json::json;
 
     use super::FittedTools;
-    use crate::{
-        base::{
-            tool::{ToolKind, ToolSpec},
-            tool_offer::ToolOffer,
-        },
-        engine::step::ForeignTool,
+    use crate::step::ForeignTool;
+    use castor_base::{
+        tool::{ToolKind, ToolSpec},
+        tool_offer::ToolOffer,
     };
 
     fn spec(name: &str) -> ToolSpec {

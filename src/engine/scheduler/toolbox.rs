@@ -8,28 +8,26 @@ use super::{
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
-    base::{
-        agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents, COMPLETE_TASK, ESCALATE, TRANSFER_TO_AGENT},
-        check::ClientPolicy,
-        file_prompt::Skill,
-        host_tools::{HostTool, HostTools},
-        log::{Grant, Mode, PersistentGrant},
-        patch::APPLY_PATCH,
-        peer_agent::PeerAgent,
-        tool::{PolicyClass, REPLACE, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
-        tool_offer::ToolOffer,
+    hooks::Hooks,
+    policy::{self, RuleSet, SandboxFacts},
+    record::{Record, Step},
+    session_tools::{
+        delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
+        plan::Planning,
+        skills, transfer,
     },
-    engine::{
-        hooks::Hooks,
-        policy::{self, RuleSet, SandboxFacts},
-        record::{Record, Step},
-        session_tools::{
-            delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
-            plan::Planning,
-            skills, transfer,
-        },
-        step::{ForeignTool, Server},
-    },
+    step::{ForeignTool, Server},
+};
+use castor_base::{
+    agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents, COMPLETE_TASK, ESCALATE, TRANSFER_TO_AGENT},
+    check::ClientPolicy,
+    file_prompt::Skill,
+    host_tools::{HostTool, HostTools},
+    log::{Grant, Mode, PersistentGrant},
+    patch::APPLY_PATCH,
+    peer_agent::PeerAgent,
+    tool::{PolicyClass, REPLACE, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
+    tool_offer::ToolOffer,
 };
 
 /// The context of every step of a call: the pen of the step, and the tools as the request described them to the model.

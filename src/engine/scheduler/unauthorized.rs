@@ -1,24 +1,22 @@
 //! A call whose server refuses its credential: the question about another one, and the second run with it.
 
 use crate::{
-    base::{
-        credential::{Credential, RenewalOrder},
-        event::ToolProgress,
-        ids::EffectId,
-        log::Answer,
-        text,
-        tool::ToolOutput,
+    record::Step,
+    scheduler::{
+        BatchStatus, Scheduler,
+        call::{Call, CallState, RefusedCall, RenewalStage},
+        server_login::{LoginNews, ServerLogin},
+        toolbox::CallContext,
     },
-    engine::{
-        record::Step,
-        scheduler::{
-            BatchStatus, Scheduler,
-            call::{Call, CallState, RefusedCall, RenewalStage},
-            server_login::{LoginNews, ServerLogin},
-            toolbox::CallContext,
-        },
-        step::{Effect, Input, QuestionTopic, UserQuestion},
-    },
+    step::{Effect, Input, QuestionTopic, UserQuestion},
+};
+use castor_base::{
+    credential::{Credential, RenewalOrder},
+    event::ToolProgress,
+    ids::EffectId,
+    log::Answer,
+    text,
+    tool::ToolOutput,
 };
 
 impl RefusedCall {

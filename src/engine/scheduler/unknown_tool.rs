@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use crate::{
-    base::{
-        text,
-        tool::{ToolError, ToolOutput, ToolSpec},
-    },
-    engine::{
-        policy::{self, Rule},
-        scheduler::denials,
-        step::{Server, ServerStatus},
-    },
+    policy::{self, Rule},
+    scheduler::denials,
+    step::{Server, ServerStatus},
+};
+use castor_base::{
+    text,
+    tool::{ToolError, ToolOutput, ToolSpec},
 };
 
 /// A tool that is always denied.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::scheduler::call::{Call, CallState};
+use crate::scheduler::call::{Call, CallState};
 
 /// Indices of the calls that begin next.
 pub fn next_wave(calls: &[Call]) -> Vec<usize> {

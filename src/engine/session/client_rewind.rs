@@ -1,16 +1,14 @@
 //! Rewind on a client's request, without a turn, and the rewind that a slash command leaves to do.
 
 use crate::{
-    base::{
-        checkpoint::{RestoreOrder, RestoreResult},
-        ids::{CheckpointId, EffectId, MessageId, PromptId},
-    },
-    engine::{
-        commands::undo,
-        record::{Record, Step},
-        step::{Act, Effect, Input, RewindOrder, RewindRefusal, RewindResult},
-        turn::TurnContext,
-    },
+    commands::undo,
+    record::{Record, Step},
+    step::{Act, Effect, Input, RewindOrder, RewindRefusal, RewindResult},
+    turn::TurnContext,
+};
+use castor_base::{
+    checkpoint::{RestoreOrder, RestoreResult},
+    ids::{CheckpointId, EffectId, MessageId, PromptId},
 };
 
 /// No prompt begins until it is over.

@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use super::Session;
 use crate::{
-    base::{
-        clock::Now,
-        ids::{EffectId, QuestionId},
-        limits::{LimitSpan, LimitUsage},
-        log::Fact,
-    },
-    engine::{
-        record::Step,
-        step::{Act, Effect, Input, StepOutput},
-        turn::{Turn, TurnContext, endings::Cause},
-    },
+    record::Step,
+    step::{Act, Effect, Input, StepOutput},
+    turn::{Turn, TurnContext, endings::Cause},
+};
+use castor_base::{
+    clock::Now,
+    ids::{EffectId, QuestionId},
+    limits::{LimitSpan, LimitUsage},
+    log::Fact,
 };
 
 /// A log has no more than one entry for each such span of work, in milliseconds.

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    base::{
-        hook::{Hook, HookEvent, HookRun},
-        ids::EffectId,
-        log::{Entry, Fact},
-    },
-    engine::{
-        hooks::{Hooks, Switches},
-        record::Step,
-        step::{Act, Input},
-    },
+    hooks::{Hooks, Switches},
+    record::Step,
+    step::{Act, Input},
+};
+use castor_base::{
+    hook::{Hook, HookEvent, HookRun},
+    ids::EffectId,
+    log::{Entry, Fact},
 };
 
 /// Most events that wait for a hook; of more the oldest are left out, and counted.

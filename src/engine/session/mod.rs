@@ -21,30 +21,28 @@ use options::{apply_choice, update};
 use prompts::{cancel_prompt, steer_idle};
 
 use crate::{
-    base::{
-        agent::{ClientAgent, FolderAgents},
-        client_settings::ClientSetting,
-        clock::Now,
-        content::PromptContent,
-        event::{EventKind, PromptOutcome, StopKind},
-        file_prompt::FolderPrompts,
-        hook::{HookEvent, HookRun},
-        ids::PromptId,
-        limits::Limits,
-        log::{Entry, Fact, Grant, Mode},
-        state::{StateDelta, StateMap, is_temp},
+    commands::{self, file_commands::OfferedCommand},
+    record::{Record, RewindPoint, SerialNumbers, SessionChoices, SessionOrigin, Step},
+    scheduler::elicitation::cancel_elicitation,
+    step::{Act, Effect, Input, McpTools, StepOutput},
+    turn::{
+        Choices, Preamble, SessionScratch, Spec, Turn, TurnContext,
+        endings::Cause,
+        session_agent::{find_session_agent, session_limits, session_spec, switched_agents, switched_prompts},
     },
-    engine::{
-        commands::{self, file_commands::OfferedCommand},
-        record::{Record, RewindPoint, SerialNumbers, SessionChoices, SessionOrigin, Step},
-        scheduler::elicitation::cancel_elicitation,
-        step::{Act, Effect, Input, McpTools, StepOutput},
-        turn::{
-            Choices, Preamble, SessionScratch, Spec, Turn, TurnContext,
-            endings::Cause,
-            session_agent::{find_session_agent, session_limits, session_spec, switched_agents, switched_prompts},
-        },
-    },
+};
+use castor_base::{
+    agent::{ClientAgent, FolderAgents},
+    client_settings::ClientSetting,
+    clock::Now,
+    content::PromptContent,
+    event::{EventKind, PromptOutcome, StopKind},
+    file_prompt::FolderPrompts,
+    hook::{HookEvent, HookRun},
+    ids::PromptId,
+    limits::Limits,
+    log::{Entry, Fact, Grant, Mode},
+    state::{StateDelta, StateMap, is_temp},
 };
 
 /// Most prompts that wait; one more is refused. A client that sends faster than models answer is broken.

@@ -4,18 +4,16 @@ use std::sync::Arc;
 
 use super::{Session, client_rewind, options::clear_outage, restart_session};
 use crate::{
-    base::{
-        clock::Now,
-        content::{Part, PromptContent},
-        file_prompt::Expansion,
-        ids::PromptId,
-    },
-    engine::{
-        commands,
-        record::Step,
-        step::StepOutput,
-        turn::{Turn, TurnContext},
-    },
+    commands,
+    record::Step,
+    step::StepOutput,
+    turn::{Turn, TurnContext},
+};
+use castor_base::{
+    clock::Now,
+    content::{Part, PromptContent},
+    file_prompt::Expansion,
+    ids::PromptId,
 };
 
 /// A prompt whose turn it is.

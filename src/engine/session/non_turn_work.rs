@@ -6,10 +6,8 @@ use super::{
     policy_queries::PolicyQueries,
     question_hooks::QuestionHooks,
 };
-use crate::{
-    base::held_program::HeldProgram,
-    engine::{step::Input, turn::TurnContext},
-};
+use crate::{step::Input, turn::TurnContext};
+use castor_base::held_program::HeldProgram;
 
 #[derive(Debug, Default)]
 pub(super) struct NonTurnWork {

@@ -1,13 +1,11 @@
 //! Options of a session: what a client chooses, for good or for one prompt.
 
 use crate::{
-    base::{event::EventKind, log::Fact, prompt_options::PromptOptions},
-    engine::{
-        record::{Step, TitleSource},
-        step::{Effect, OptionValue},
-        turn::{Spec, TurnContext, windows},
-    },
+    record::{Step, TitleSource},
+    step::{Effect, OptionValue},
+    turn::{Spec, TurnContext, windows},
 };
+use castor_base::{event::EventKind, log::Fact, prompt_options::PromptOptions};
 
 /// What a prompt has for itself holds until its turn is over.
 pub(super) fn begin_prompt_options(step: &mut Step<'_>, spec: &Spec, options: &PromptOptions) {

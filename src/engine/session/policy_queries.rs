@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    base::{
-        ids::{CallId, EffectId, PromptId},
-        policy_answer::{PolicyAnswer, PolicyOrder},
-        tool::{PolicyClass, Targets, ToolCall},
-    },
-    engine::{
-        policy,
-        record::Step,
-        scheduler::{Toolbox, evaluate},
-        session_tools::is_session_tool,
-        step::{Effect, Input},
-    },
+    policy,
+    record::Step,
+    scheduler::{Toolbox, evaluate},
+    session_tools::is_session_tool,
+    step::{Effect, Input},
+};
+use castor_base::{
+    ids::{CallId, EffectId, PromptId},
+    policy_answer::{PolicyAnswer, PolicyOrder},
+    tool::{PolicyClass, Targets, ToolCall},
 };
 
 /// Most questions that wait for a look at their targets.

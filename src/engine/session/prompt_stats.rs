@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    base::{
-        checkpoint::Changes,
-        clock::Now,
-        event::{AgentEvent, EventKind},
-        ids::{CallId, EffectId},
-        log::{Answer, Decision, Fact},
-        prompt_stats::{LineStats, PromptStats, ToolTally},
-    },
-    engine::{
-        record::{COMMAND_META, TRANSFER_META},
-        step::{Act, Effect, Input},
-    },
+    record::{COMMAND_META, TRANSFER_META},
+    step::{Act, Effect, Input},
+};
+use castor_base::{
+    checkpoint::Changes,
+    clock::Now,
+    event::{AgentEvent, EventKind},
+    ids::{CallId, EffectId},
+    log::{Answer, Decision, Fact},
+    prompt_stats::{LineStats, PromptStats, ToolTally},
 };
 
 #[derive(Debug, Default)]

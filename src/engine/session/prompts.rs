@@ -2,26 +2,24 @@
 
 use super::{MAX_WAITING, OrderedModel, Session, WaitingPrompts, options::begin_prompt_options, settle_prompt};
 use crate::{
-    base::{
-        clock::Now,
-        content::{Part, PromptContent},
-        event::{PromptOutcome, SteerOutcome, StopKind},
-        file_prompt::Expansion,
-        ids::PromptId,
-        log::{Fact, Grant},
+    commands::{file_commands, is_own_command},
+    policy,
+    record::Step,
+    step::StepOutput,
+    turn::{
+        SessionScratch, Turn,
+        endings::Cause,
+        session_agent::{find_session_agent, switched_prompts},
+        steering, windows,
     },
-    engine::{
-        commands::{file_commands, is_own_command},
-        policy,
-        record::Step,
-        step::StepOutput,
-        turn::{
-            SessionScratch, Turn,
-            endings::Cause,
-            session_agent::{find_session_agent, switched_prompts},
-            steering, windows,
-        },
-    },
+};
+use castor_base::{
+    clock::Now,
+    content::{Part, PromptContent},
+    event::{PromptOutcome, SteerOutcome, StopKind},
+    file_prompt::Expansion,
+    ids::PromptId,
+    log::{Fact, Grant},
 };
 
 impl Session {

@@ -3,18 +3,16 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    base::{
-        elicitation::ElicitationRequest,
-        hook::HookEvent,
-        text,
-        tool::{Display, ToolKind},
-    },
-    engine::{
-        hooks::firing::{AnswerEffect, Firing, FiringStart},
-        record::Step,
-        scheduler::{Toolbox, diffs_text, elicitation::plain_name},
-        step::{Act, Confirmation, Effect, Input, QuestionTopic, WaitingQuestion},
-    },
+    hooks::firing::{AnswerEffect, Firing, FiringStart},
+    record::Step,
+    scheduler::{Toolbox, diffs_text, elicitation::plain_name},
+    step::{Act, Confirmation, Effect, Input, QuestionTopic, WaitingQuestion},
+};
+use castor_base::{
+    elicitation::ElicitationRequest,
+    hook::HookEvent,
+    text,
+    tool::{Display, ToolKind},
 };
 
 /// Longest text of a question that hooks are told, in characters.

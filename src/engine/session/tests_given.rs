@@ -4,36 +4,34 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use crate::testing::own_tools;
 use crate::{
-    app::policies::own_tools,
-    base::{
-        check::CheckFinding,
-        credential::{Credential, CredentialOwner},
-        held_program::{HeldProgram, HoldReason, ProgramName},
-        hook::{Hook, HookEvent, HookSource},
-        ids::{EffectId, SessionId},
-        limits::Limits,
-        log::{Decision, Mode, Principal},
-        model::{Details, Failure, FailureKind},
-        path::AbsPath,
-        sandbox::Denial,
-        tool::{ToolKind, ToolSpec, ToolTraits},
-        unseen_files::UnseenFiles,
+    context::{Instructions, SessionEnvironment},
+    hooks::Hooks,
+    policy::{RuleSet, Tier},
+    record::SessionOrigin,
+    routing::{
+        Chain,
+        fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
     },
-    engine::{
-        context::{Instructions, SessionEnvironment},
-        hooks::Hooks,
-        policy::{RuleSet, Tier},
-        record::SessionOrigin,
-        routing::{
-            Chain,
-            fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
-        },
-        scheduler::Toolbox,
-        session_tools,
-        step::Input,
-        turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
-    },
+    scheduler::Toolbox,
+    session_tools,
+    step::Input,
+    turn::{Choices, MemorySources, Modes, OfferedModels, OfferedProvider, Spec, TurnBounds},
+};
+use castor_base::{
+    check::CheckFinding,
+    credential::{Credential, CredentialOwner},
+    held_program::{HeldProgram, HoldReason, ProgramName},
+    hook::{Hook, HookEvent, HookSource},
+    ids::{EffectId, SessionId},
+    limits::Limits,
+    log::{Decision, Mode, Principal},
+    model::{Details, Failure, FailureKind},
+    path::AbsPath,
+    sandbox::Denial,
+    tool::{ToolKind, ToolSpec, ToolTraits},
+    unseen_files::UnseenFiles,
 };
 
 pub(super) fn origin() -> SessionOrigin {

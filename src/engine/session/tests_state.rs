@@ -9,15 +9,13 @@ use super::{
     tests::World,
     tests_given::{origin, spec},
 };
-use crate::{
-    base::{
-        clock::Now,
-        event::EventKind,
-        ids::{EffectId, PromptId},
-        log::Fact,
-        state::{MAX_SCOPE, StateDelta, StateMap, StateOrder},
-    },
-    engine::step::{Act, Effect, Input, StepOutput},
+use crate::step::{Act, Effect, Input, StepOutput};
+use castor_base::{
+    clock::Now,
+    event::EventKind,
+    ids::{EffectId, PromptId},
+    log::Fact,
+    state::{MAX_SCOPE, StateDelta, StateMap, StateOrder},
 };
 
 pub(super) fn delta(value: Value) -> StateDelta {

@@ -1,12 +1,10 @@
 //! Checkpoints in the session simulator: changes of calls, results of restores, and rewinds by clients.
 
 use super::tests::World;
-use crate::{
-    base::{
-        checkpoint::{ChangeKind, Changes, Conflict, FileChange, OnConflict, RestoreOrder, RestoreResult, Rewinds},
-        ids::PromptId,
-    },
-    engine::step::{Input, RewindOrder, RewindTarget},
+use crate::step::{Input, RewindOrder, RewindTarget};
+use castor_base::{
+    checkpoint::{ChangeKind, Changes, Conflict, FileChange, OnConflict, RestoreOrder, RestoreResult, Rewinds},
+    ids::PromptId,
 };
 
 impl World {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::base::{
+use castor_base::{
     elicitation::asks_for_secret,
     log::Answer,
     question::{Choice, Field, FieldKind, Form},
@@ -251,7 +251,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{form, output};
-    use crate::base::{content::joined_text, log::Answer};
+    use castor_base::{content::joined_text, log::Answer};
 
     fn read(questions: Value) -> String {
         match form(json!({ "questions": questions }).as_object().unwrap()) {

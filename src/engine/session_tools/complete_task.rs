@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::base::{
+use castor_base::{
     agent::{AgentOutput, COMPLETE_TASK},
     tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::run;
-    use crate::base::{agent::AgentOutput, content::joined_text};
+    use castor_base::{agent::AgentOutput, content::joined_text};
 
     /// What is answered to the calls of one answer, and the result that counts.
     #[track_caller]

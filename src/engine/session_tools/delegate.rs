@@ -5,22 +5,22 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{complete_task, escalate, transfer};
-use crate::base::{
+use crate::policy::{Rule, RuleSet, Tier};
+use castor_base::{
     agent::{AgentDefinition, AgentKind, AgentOutput, AgentRun, Agents, CompositeAgent, INVOKE_AGENT},
     peer_agent::PeerAgent,
     text,
     tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
-use crate::engine::policy::{Rule, RuleSet, Tier};
 
 /// Starts any agent with a text.
 pub const INVOKE: &str = INVOKE_AGENT;
 /// The argument of agents that name none.
-pub(in crate::engine) const QUERY: &str = "query";
+pub(crate) const QUERY: &str = "query";
 /// Children that run at once; more wait for one of them.
 pub const MAX_CHILDREN: usize = 8;
 /// So deep agents start agents.
-pub(in crate::engine) const MAX_DEPTH: usize = 3;
+pub(crate) const MAX_DEPTH: usize = 3;
 
 /// The task that makes a session the run of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ pub struct Composition {
 }
 
 impl AgentTask {
-    pub(in crate::engine) fn submits(&self) -> bool {
+    pub(crate) fn submits(&self) -> bool {
         matches!(self.result, ResultForm::Submission(_))
     }
 
@@ -64,7 +64,7 @@ impl AgentTask {
     }
 
     /// Tells whether the result is a value in place of a text.
-    pub(in crate::engine) fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         self.output().is_some()
     }
 
@@ -77,7 +77,7 @@ impl AgentTask {
     }
 
     /// The agents that it runs in place of asking a model.
-    pub(in crate::engine) fn composition(&self) -> Option<&Composition> {
+    pub(crate) fn composition(&self) -> Option<&Composition> {
         match &self.result {
             ResultForm::Members(it) => Some(it),
             ResultForm::Submission(_) | ResultForm::Answer => None,

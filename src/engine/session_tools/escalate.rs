@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::base::{
+use castor_base::{
     agent::ESCALATE,
     tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };

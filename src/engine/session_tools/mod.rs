@@ -14,14 +14,12 @@ pub use todos::NAME as TODO_TOOL;
 
 use serde_json::{Map, Value};
 
-use crate::{
-    base::{
-        file_prompt::ACTIVATE_SKILL,
-        peer_agent::REQUEST_PERMISSION,
-        question::Form,
-        tool::{ToolCall, ToolOutput, ToolSpec},
-    },
-    engine::record::Step,
+use crate::record::Step;
+use castor_base::{
+    file_prompt::ACTIVATE_SKILL,
+    peer_agent::REQUEST_PERMISSION,
+    question::Form,
+    tool::{ToolCall, ToolOutput, ToolSpec},
 };
 
 /// What a session tool comes to.

@@ -4,14 +4,12 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    base::{
-        log::{Fact, Mode},
-        path::AbsPath,
-        text,
-        tool::{Display, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
-    },
-    engine::record::Step,
+use crate::record::Step;
+use castor_base::{
+    log::{Fact, Mode},
+    path::AbsPath,
+    text,
+    tool::{Display, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
 pub const ENTER: &str = "enter_plan_mode";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{
+use castor_base::{
     file_prompt::{ACTIVATE_SKILL, Skill},
     text,
     tool::{ToolCall, ToolKind, ToolSpec, ToolTraits},
@@ -60,7 +60,7 @@ pub fn title(call: &ToolCall) -> String {
 #[cfg(test)]
 mod tests {
     use super::{MAX_LIST, spec};
-    use crate::base::{agent::AgentOrigin, file_prompt::Skill, path::AbsPath};
+    use castor_base::{agent::AgentOrigin, file_prompt::Skill, path::AbsPath};
 
     fn skills(n: usize, description: &str) -> Vec<Skill> {
         let folder = AbsPath::new("/h/.agents/skills/x").unwrap();

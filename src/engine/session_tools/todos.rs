@@ -6,12 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::{
-    base::{
-        event::EventKind,
-        tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
-    },
-    engine::record::{PLAN_EVENT, Step},
+use crate::record::{PLAN_EVENT, Step};
+use castor_base::{
+    event::EventKind,
+    tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
 pub const NAME: &str = "write_todos";

@@ -4,12 +4,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::{
-    base::{
-        text,
-        tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
-    },
-    engine::record::{Step, TitleSource},
+use crate::record::{Step, TitleSource};
+use castor_base::{
+    text,
+    tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
 pub const NAME: &str = "update_topic";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::base::{
+use castor_base::{
     credential::Credential,
     event::Location,
     ids::{CallId, QuestionId},
@@ -22,14 +22,14 @@ pub struct UserQuestion {
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestionTopic {
     Confirmation(Confirmation),
-    /// Is the folder trusted? A form whose options are [`TrustChoice`](crate::base::trust::TrustChoice)s.
+    /// Is the folder trusted? A form whose options are [`TrustChoice`](castor_base::trust::TrustChoice)s.
     Trust {
         call: CallId,
         form: Arc<Form>,
         /// Instructions for the model that an agent wrote, or that changed since they were trusted.
         diffs: Arc<[FileDiff]>,
     },
-    /// How to continue without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
+    /// How to continue without this model? A form whose options are [`Intent`](castor_base::fallback::Intent)s.
     Fallback {
         call: CallId,
         form: Arc<Form>,

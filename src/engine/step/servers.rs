@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::base::{elicitation::ElicitationRequest, ids::ElicitationId, server_offer::ServerOffer, tool::ToolSpec};
+use castor_base::{elicitation::ElicitationRequest, ids::ElicitationId, server_offer::ServerOffer, tool::ToolSpec};
 
 /// The tools that a session has from outside, how their servers are, and what is to be said about them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,17 +11,15 @@ use super::{
     turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::{
-    base::{
-        content::{Part, PromptContent},
-        event::{EndReason, Speaker},
-        hook::HookEvent,
-        log::Fact,
-    },
-    engine::{
-        hooks::{HookOutcome, HookVerdict},
-        record::Step,
-        turn::endings::Cause,
-    },
+    hooks::{HookOutcome, HookVerdict},
+    record::Step,
+    turn::endings::Cause,
+};
+use castor_base::{
+    content::{Part, PromptContent},
+    event::{EndReason, Speaker},
+    hook::HookEvent,
+    log::Fact,
 };
 
 /// What a model is said to have answered when it said nothing.

@@ -8,17 +8,15 @@ use super::{
     state::{Recovery, TurnState},
 };
 use crate::{
-    base::{
-        agent::{AgentResult, RECOVERY_TURN, TerminateMode},
-        event::{EndReason, EventKind, PromptOutcome, Status},
-        limits::{LimitKind, LimitSpan, ReachedLimit},
-        state::StateDelta,
-    },
-    engine::{
-        record::Record,
-        scheduler::CancelReason,
-        session_tools::{complete_task::NO_RESULT, delegate::AgentTask},
-    },
+    record::Record,
+    scheduler::CancelReason,
+    session_tools::{complete_task::NO_RESULT, delegate::AgentTask},
+};
+use castor_base::{
+    agent::{AgentResult, RECOVERY_TURN, TerminateMode},
+    event::{EndReason, EventKind, PromptOutcome, Status},
+    limits::{LimitKind, LimitSpan, ReachedLimit},
+    state::StateDelta,
 };
 
 /// How long an agent that ran out of its limits may still answer, in milliseconds.

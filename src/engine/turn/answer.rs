@@ -12,13 +12,11 @@ use super::{
     state::TurnState,
     turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
-use crate::{
-    base::{
-        agent::TaskResult,
-        hook::HookEvent,
-        model::{Chunk, Failure, Finish, ModelRequest},
-    },
-    engine::hooks::{HookOutcome, llm},
+use crate::hooks::{HookOutcome, llm};
+use castor_base::{
+    agent::TaskResult,
+    hook::HookEvent,
+    model::{Chunk, Failure, Finish, ModelRequest},
 };
 
 /// A whole answer, for its hooks.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::messages::{ModelNote, tell_model};
-use crate::{base::terminal::CommandReport, engine::record::Step};
+use crate::record::Step;
+use castor_base::terminal::CommandReport;
 
 /// More of them are counted only: a session that is left alone must not fill its next request with them.
 const MAX_WAITING: usize = 16;

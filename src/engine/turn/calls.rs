@@ -9,7 +9,7 @@ use super::{
     state::TurnState,
     transfer,
 };
-use crate::engine::{record::Step, scheduler::BatchStatus, step::Input};
+use crate::{record::Step, scheduler::BatchStatus, step::Input};
 
 #[derive(Debug)]
 struct RunningCalls;

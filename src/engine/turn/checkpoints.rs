@@ -6,17 +6,15 @@ use serde_json::Value;
 
 use super::preamble::Preamble;
 use crate::{
-    base::{
-        checkpoint::{Changes, MAX_CHANGES, RestoreOrder, RestoreResult, Scope},
-        ids::{CallId, CheckpointId, EffectId},
-        log::Fact,
-        path_text, text,
-        tool::ToolOutput,
-    },
-    engine::{
-        record::Step,
-        step::{Act, Effect, Input},
-    },
+    record::Step,
+    step::{Act, Effect, Input},
+};
+use castor_base::{
+    checkpoint::{Changes, MAX_CHANGES, RestoreOrder, RestoreResult, Scope},
+    ids::{CallId, CheckpointId, EffectId},
+    log::Fact,
+    path_text, text,
+    tool::ToolOutput,
 };
 
 /// Between two checkpoints while something runs in the background, in milliseconds.

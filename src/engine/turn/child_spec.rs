@@ -10,18 +10,16 @@ use super::{
     template::{FilledTemplate, fill_template},
 };
 use crate::{
-    base::{
-        agent::{AgentKind, AgentRun, CompositeAgent, LocalAgent},
-        limits::{Caps, LimitSpan, Limits},
-        money::Money,
-        peer_agent::PeerAgent,
-        state::StateMap,
-    },
-    engine::{
-        record::Record,
-        routing::Chain,
-        session_tools::delegate::{AgentTask, Composition, Delegation, MAX_DEPTH, ResultForm, agents_of},
-    },
+    record::Record,
+    routing::Chain,
+    session_tools::delegate::{AgentTask, Composition, Delegation, MAX_DEPTH, ResultForm, agents_of},
+};
+use castor_base::{
+    agent::{AgentKind, AgentRun, CompositeAgent, LocalAgent},
+    limits::{Caps, LimitSpan, Limits},
+    money::Money,
+    peer_agent::PeerAgent,
+    state::StateMap,
 };
 
 /// The prompt of an agent that was given no arguments.

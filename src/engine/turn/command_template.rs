@@ -1,7 +1,7 @@
 //! Prompts of command files: their text, and what a command or a file is to fill in. A file is read once: what arguments,
 //! commands and files bring is text, whatever stands in it.
 
-use crate::base::file_prompt::{CommandFormat, FileCommand};
+use castor_base::file_prompt::{CommandFormat, FileCommand};
 
 /// More commands and files in one prompt are an error.
 const MAX_PIECES: usize = 20;
@@ -228,7 +228,7 @@ fn quoted(value: &str, quote: Option<char>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Piece, pieces};
-    use crate::base::{
+    use castor_base::{
         agent::AgentOrigin,
         file_prompt::{CommandFormat, FileCommand},
         path::AbsPath,

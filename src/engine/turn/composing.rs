@@ -8,10 +8,8 @@ use super::{
     spec::TurnContext,
     state::TurnState,
 };
-use crate::{
-    base::{content::Part, event::Speaker, ids::CallId, tool::ToolCall},
-    engine::{scheduler::CancelReason, session_tools::delegate},
-};
+use crate::{scheduler::CancelReason, session_tools::delegate};
+use castor_base::{content::Part, event::Speaker, ids::CallId, tool::ToolCall};
 
 pub(super) const OTHER_FAILED: CancelReason =
     CancelReason::new("another agent failed", "Cancelled, because another agent failed.");

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::{
-    base::{
-        agent::{AgentKind, AgentResult, OnFailure, TaskResult, TerminateMode, failure_in_words},
-        content::Part,
-        history::{Turn, TurnPart},
-        tool::CallResult,
-    },
-    engine::session_tools::delegate::Composition,
+use crate::session_tools::delegate::Composition;
+use castor_base::{
+    agent::{AgentKind, AgentResult, OnFailure, TaskResult, TerminateMode, failure_in_words},
+    content::Part,
+    history::{Turn, TurnPart},
+    tool::CallResult,
 };
 
 /// What a composite does after all that its agents came to.
@@ -170,14 +168,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::{NextStep, has_failed, next_step};
-    use crate::{
-        base::{
-            agent::{AgentKind, AgentResult, CompositeAgent, OnFailure, TerminateMode, failure_in_words},
-            content::Part,
-            history::{Role, Turn, TurnPart},
-            tool::CallResult,
-        },
-        engine::session_tools::delegate::Composition,
+    use crate::session_tools::delegate::Composition;
+    use castor_base::{
+        agent::{AgentKind, AgentResult, CompositeAgent, OnFailure, TerminateMode, failure_in_words},
+        content::Part,
+        history::{Role, Turn, TurnPart},
+        tool::CallResult,
     };
 
     /// `R:text` handed in, `E:reason` escalated, `T:why` ran out of time, `F:why` failed.

@@ -13,18 +13,16 @@ use super::{
     windows,
 };
 use crate::{
-    base::{
-        event::{COMPACTION, Compaction, CompactionStatus, EventKind},
-        history,
-        hook::HookEvent,
-        log::Fact,
-        model::{ModelParams, Purpose},
-    },
-    engine::{
-        context::{compression, masking, snapshot, tokens},
-        hooks::HookOutcome,
-        record::Step,
-    },
+    context::{compression, masking, snapshot, tokens},
+    hooks::HookOutcome,
+    record::Step,
+};
+use castor_base::{
+    event::{COMPACTION, Compaction, CompactionStatus, EventKind},
+    history,
+    hook::HookEvent,
+    log::Fact,
+    model::{ModelParams, Purpose},
 };
 
 /// For the snapshot, and again for the second look at it.

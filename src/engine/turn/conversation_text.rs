@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::base::{
+use castor_base::{
     content::{Part, joined_text},
     file_uri,
     history::{Role, Turn, TurnPart},
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     use super::{LEFT_OUT, MAX_PART, MAX_TEXT, conversation_text};
-    use crate::base::{
+    use castor_base::{
         content::Part,
         history::{Role, Turn, TurnPart},
         tool::{CallResult, ToolCall},

@@ -8,16 +8,14 @@ use super::{
     state::{Renewal, TurnState},
 };
 use crate::{
-    base::{
-        credential::{Credential, RenewalOrder},
-        ids::EffectId,
-        log::Answer,
-        model::Failure,
-    },
-    engine::{
-        record::Step,
-        step::{Effect, Input, QuestionTopic},
-    },
+    record::Step,
+    step::{Effect, Input, QuestionTopic},
+};
+use castor_base::{
+    credential::{Credential, RenewalOrder},
+    ids::EffectId,
+    log::Answer,
+    model::Failure,
 };
 
 pub(super) const AUTH_REQUIRED: PseudoCallKind = PseudoCallKind { name: "auth_required", error: "auth_required" };

@@ -9,16 +9,14 @@ use super::{
     utility_wait::{AfterConsulting, consult},
 };
 use crate::{
-    base::{
-        history::{Role, TurnPart},
-        ids::CallId,
-        model::{ModelParams, Purpose},
-        tool::CallResult,
-    },
-    engine::{
-        context::distillation::{self, distill_result},
-        record::Record,
-    },
+    context::distillation::{self, distill_result},
+    record::Record,
+};
+use castor_base::{
+    history::{Role, TurnPart},
+    ids::CallId,
+    model::{ModelParams, Purpose},
+    tool::CallResult,
 };
 
 const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_000, ms: 15_000 };

@@ -1,14 +1,12 @@
 //! The table of endings: why a turn stopped, and what user, client and log are told.
 
-use crate::{
-    base::{
-        agent::TaskResult,
-        event::{EndReason, PromptOutcome, Status, StopKind},
-        limits::{LimitKind, LimitSpan, ReachedLimit},
-        model::{Details, Failure, FailureKind},
-        text::end_sentence,
-    },
-    engine::scheduler::CancelReason,
+use crate::scheduler::CancelReason;
+use castor_base::{
+    agent::TaskResult,
+    event::{EndReason, PromptOutcome, Status, StopKind},
+    limits::{LimitKind, LimitSpan, ReachedLimit},
+    model::{Details, Failure, FailureKind},
+    text::end_sentence,
 };
 
 /// The cause of a turn's end.
@@ -361,7 +359,7 @@ fn empty_text(empty: &EmptyAnswer) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Cause, EmptyAnswer, ending};
-    use crate::base::{
+    use castor_base::{
         limits::{LimitUsage, Limits},
         model::{Failure, FailureKind},
         money::Money,

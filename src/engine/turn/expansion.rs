@@ -10,21 +10,19 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        content::Part,
-        event::{EXPANSION, Speaker},
-        file_prompt::{Expansion, ExpansionSource},
-        ids::CallId,
-        log::Fact,
-        text,
-        tool::{LIST_DIRECTORY, READ_FILE, RUN_SHELL_COMMAND, ToolCall, ToolError},
-    },
-    engine::{
-        record::Step,
-        scheduler::{BatchStatus, skill_calls},
-        step::Input,
-        turn::messages::send_message,
-    },
+    record::Step,
+    scheduler::{BatchStatus, skill_calls},
+    step::Input,
+    turn::messages::send_message,
+};
+use castor_base::{
+    content::Part,
+    event::{EXPANSION, Speaker},
+    file_prompt::{Expansion, ExpansionSource},
+    ids::CallId,
+    log::Fact,
+    text,
+    tool::{LIST_DIRECTORY, READ_FILE, RUN_SHELL_COMMAND, ToolCall, ToolError},
 };
 
 /// Kinds of errors with which a file is only not there: the prompt goes on without it.

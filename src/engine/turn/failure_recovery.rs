@@ -3,34 +3,32 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    base::{
-        event::{DISCARDS, EventKind, Status},
-        fallback::{self, Intent},
-        ids::{EffectId, MessageId},
-        log::{Answer, Fact},
-        model::Failure,
+    context::RetryAdvice,
+    record::Step,
+    routing::{
+        failure::{FailureAction, FailureCase, changes_request, duration_in_words, on_failure, outage_by_policy},
+        failure_class::classify,
+        health::Availability,
     },
-    engine::{
-        context::RetryAdvice,
-        record::Step,
-        routing::{
-            failure::{FailureAction, FailureCase, changes_request, duration_in_words, on_failure, outage_by_policy},
-            failure_class::classify,
-            health::Availability,
-        },
-        scheduler::CancelReason,
-        step::{Effect, Input},
-        turn::{
-            credential_renewal,
-            endings::{self, Cause},
-            flow::{Flow, Phase, Station},
-            omissions,
-            pseudo_call::{PseudoCall, PseudoCallKind},
-            spec::TurnContext,
-            state::{Renewal, TurnState},
-            windows,
-        },
+    scheduler::CancelReason,
+    step::{Effect, Input},
+    turn::{
+        credential_renewal,
+        endings::{self, Cause},
+        flow::{Flow, Phase, Station},
+        omissions,
+        pseudo_call::{PseudoCall, PseudoCallKind},
+        spec::TurnContext,
+        state::{Renewal, TurnState},
+        windows,
     },
+};
+use castor_base::{
+    event::{DISCARDS, EventKind, Status},
+    fallback::{self, Intent},
+    ids::{EffectId, MessageId},
+    log::{Answer, Fact},
+    model::Failure,
 };
 
 const FALLBACK: PseudoCallKind = PseudoCallKind { name: "model_fallback", error: "model_unavailable" };

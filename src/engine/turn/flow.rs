@@ -3,10 +3,8 @@
 use std::fmt::Debug;
 
 use super::{endings::Cause, spec::TurnContext, state::TurnState};
-use crate::{
-    base::ids::MessageId,
-    engine::{record::Step, step::Input},
-};
+use crate::{record::Step, step::Input};
+use castor_base::ids::MessageId;
 
 /// A place on the way of a turn. Their order is the recipe's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

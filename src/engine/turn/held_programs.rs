@@ -12,20 +12,18 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        event::Location,
-        held_program::{HeldProgram, HoldReason, ProgramName},
-        ids::{CallId, EffectId},
-        log::Answer,
-        sandbox::{Denial, SandboxGrant},
-        text,
-        tool::{Display, ToolKind},
-        unseen_files::{SeenBytes, UnseenFiles},
-    },
-    engine::{
-        record::Step,
-        step::{Confirmation, Effect, Input, QuestionTopic},
-    },
+    record::Step,
+    step::{Confirmation, Effect, Input, QuestionTopic},
+};
+use castor_base::{
+    event::Location,
+    held_program::{HeldProgram, HoldReason, ProgramName},
+    ids::{CallId, EffectId},
+    log::Answer,
+    sandbox::{Denial, SandboxGrant},
+    text,
+    tool::{Display, ToolKind},
+    unseen_files::{SeenBytes, UnseenFiles},
 };
 
 const LOOK: PseudoCallKind = PseudoCallKind { name: "look_at_files", error: "not_looked_at" };

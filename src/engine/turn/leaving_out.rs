@@ -2,21 +2,19 @@
 
 use super::Spec;
 use crate::{
-    base::{
-        left_out::LeftOut,
-        log::Fact,
-        model::{Failure, ModelRequest},
-        model_table::{Parameter, ParameterSet},
-        tool_offer::ToolOffer,
+    record::{Record, Step},
+    routing::{
+        failure_class::{FailureClass, classify},
+        refusal::{RefusedPart, SentParts, read_refusal},
     },
-    engine::{
-        record::{Record, Step},
-        routing::{
-            failure_class::{FailureClass, classify},
-            refusal::{RefusedPart, SentParts, read_refusal},
-        },
-        step::Effect,
-    },
+    step::Effect,
+};
+use castor_base::{
+    left_out::LeftOut,
+    log::Fact,
+    model::{Failure, ModelRequest},
+    model_table::{Parameter, ParameterSet},
+    tool_offer::ToolOffer,
 };
 /// The tools that `model` is told of.
 fn offered_tools(record: &Record, model: &str, tools: &ToolOffer) -> ToolOffer {

@@ -8,7 +8,7 @@ use super::{
     spent::{limits, reached},
     state::TurnState,
 };
-use crate::base::limits::LimitSpan;
+use castor_base::limits::LimitSpan;
 
 /// A turn asks the model at most this often: the runtime's own bound, whatever the settings say.
 pub const MAX_SAMPLES: u32 = 100;

@@ -4,14 +4,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    base::{
-        ids::{EffectId, PromptId},
-        state::{StateDelta, StateMap, StateOrder, check_size, is_shared, is_temp},
-    },
-    engine::{
-        record::{Record, Step},
-        step::{Effect, Input},
-    },
+    record::{Record, Step},
+    step::{Effect, Input},
+};
+use castor_base::{
+    ids::{EffectId, PromptId},
+    state::{StateDelta, StateMap, StateOrder, check_size, is_shared, is_temp},
 };
 
 /// Most changes that wait; one more is refused.

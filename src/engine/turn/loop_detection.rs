@@ -8,7 +8,7 @@ use std::{
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::base::content::Part;
+use castor_base::content::Part;
 
 /// Ends of calls that are remembered; enough for the longest cycle.
 const N_ENDS: usize = MAX_CYCLE * REPEATS;
@@ -227,7 +227,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Loops;
-    use crate::base::content::Part;
+    use castor_base::content::Part;
 
     /// Each call is a letter, its result a digit: `a1 a1 b2`. Gives the numbers of the calls at which something was
     /// noticed, from 1.

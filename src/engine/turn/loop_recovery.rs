@@ -12,15 +12,13 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        history::{Role, TurnPart},
-        log::Answer,
-        question::{Choice, Field, FieldKind, Form},
-    },
-    engine::{
-        record::{Record, Step},
-        step::Input,
-    },
+    record::{Record, Step},
+    step::Input,
+};
+use castor_base::{
+    history::{Role, TurnPart},
+    log::Answer,
+    question::{Choice, Field, FieldKind, Form},
 };
 
 /// What the call goes by that shows a loop.

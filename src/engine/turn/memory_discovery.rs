@@ -10,12 +10,10 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{ids::EffectId, log::Fact, memory::MemoryFile},
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-    },
+    record::Step,
+    step::{Effect, Input},
 };
+use castor_base::{ids::EffectId, log::Fact, memory::MemoryFile};
 
 /// A disk that takes longer is not waited for, in milliseconds.
 const PATIENCE: u64 = 2_000;

@@ -9,15 +9,13 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        ids::EffectId,
-        log::Fact,
-        memory::{Memory, MemoryFile},
-    },
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-    },
+    record::Step,
+    step::{Effect, Input},
+};
+use castor_base::{
+    ids::EffectId,
+    log::Fact,
+    memory::{Memory, MemoryFile},
 };
 
 #[derive(Debug)]

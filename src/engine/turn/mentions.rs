@@ -7,17 +7,15 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        content::Part,
-        event::Speaker,
-        ids::EffectId,
-        server_offer::{ServerQuery, ServerQueryKind, strip_server},
-        text,
-    },
-    engine::{
-        record::{STEERING_META, Step},
-        step::{Effect, Input, Server},
-    },
+    record::{STEERING_META, Step},
+    step::{Effect, Input, Server},
+};
+use castor_base::{
+    content::Part,
+    event::Speaker,
+    ids::EffectId,
+    server_offer::{ServerQuery, ServerQueryKind, strip_server},
+    text,
 };
 
 /// Resources of one prompt; the rest stays text.
@@ -106,10 +104,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::mentioned;
-    use crate::{
-        base::server_offer::{ServerOffer, ServerQueryKind, ServerResource},
-        engine::step::{Server, ServerStatus},
-    };
+    use crate::step::{Server, ServerStatus};
+    use castor_base::server_offer::{ServerOffer, ServerQueryKind, ServerResource};
 
     fn server(name: &str, has_resources: bool, status: ServerStatus) -> Server {
         let listed =

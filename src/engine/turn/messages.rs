@@ -2,13 +2,11 @@
 
 use serde_json::Map;
 
-use crate::{
-    base::{
-        content::Part,
-        event::{EventKind, Speaker},
-        ids::MessageId,
-    },
-    engine::record::{COMMAND_META, QUOTES_META, Step},
+use crate::record::{COMMAND_META, QUOTES_META, Step};
+use castor_base::{
+    content::Part,
+    event::{EventKind, Speaker},
+    ids::MessageId,
 };
 
 /// A message of its own; `marks`: members of its `_meta` that are true.

@@ -73,30 +73,28 @@ pub use spent::limits;
 use std::sync::Arc;
 
 use crate::{
-    base::{
-        content::{HostResult, Part, PromptContent, joined_text},
-        endings::PENDING_CALLS,
-        event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
-        file_prompt::Expansion,
-        ids::{MessageId, PromptId},
-        limits::Limits,
-        log::Fact,
-        tool::{ToolCall, ToolOutput},
+    record::{COMMAND_META, Record, STEERING_META, Step, TRANSFER, TitleSource},
+    routing::retirement::{RetirementNotice, notices},
+    scheduler::host_calls::pending_calls,
+    step::{Effect, Input},
+    turn::{
+        endings::{Cause, TurnEnding},
+        failure_recovery::note_standing,
+        flow::{Flow, Phase, Station},
+        messages::send_message,
+        router::Router,
+        state::{RequestDraft, TurnState},
     },
-    engine::{
-        record::{COMMAND_META, Record, STEERING_META, Step, TRANSFER, TitleSource},
-        routing::retirement::{RetirementNotice, notices},
-        scheduler::host_calls::pending_calls,
-        step::{Effect, Input},
-        turn::{
-            endings::{Cause, TurnEnding},
-            failure_recovery::note_standing,
-            flow::{Flow, Phase, Station},
-            messages::send_message,
-            router::Router,
-            state::{RequestDraft, TurnState},
-        },
-    },
+};
+use castor_base::{
+    content::{HostResult, Part, PromptContent, joined_text},
+    endings::PENDING_CALLS,
+    event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
+    file_prompt::Expansion,
+    ids::{MessageId, PromptId},
+    limits::Limits,
+    log::Fact,
+    tool::{ToolCall, ToolOutput},
 };
 
 /// One prompt under way.

@@ -15,14 +15,12 @@ use super::{
     utility_call::{UtilityCall, UtilityError, UtilityLimits, UtilityRequest, text_turn},
     utility_wait::{AfterConsulting, Consulting, consult},
 };
-use crate::{
-    base::{
-        content::{Part, joined_text},
-        history::{self, Role, TurnPart},
-        model::{ModelParams, Purpose},
-        text,
-    },
-    engine::record::Record,
+use crate::record::Record;
+use castor_base::{
+    content::{Part, joined_text},
+    history::{self, Role, TurnPart},
+    model::{ModelParams, Purpose},
+    text,
 };
 
 /// From this request of a turn on a model is asked whether it goes round in circles.

@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use crate::{
-    base::{
-        content::Part,
-        file_uri,
-        log::{Fact, Grant},
-        path::AbsPath,
-        sandbox::SHARED_TMP,
-    },
-    engine::record::Step,
+use crate::record::Step;
+use castor_base::{
+    content::Part,
+    file_uri,
+    log::{Fact, Grant},
+    path::AbsPath,
+    sandbox::SHARED_TMP,
 };
 
 /// Of one prompt; the rest stays text.
@@ -78,7 +76,7 @@ fn temporary(path: &Path) -> Option<AbsPath> {
 #[cfg(test)]
 mod tests {
     use super::named_paths;
-    use crate::base::content::Part;
+    use castor_base::content::Part;
 
     #[test]
     fn paths_of_temporary_files_are_found_in_prose() {

@@ -8,19 +8,17 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        history::Turn,
-        left_out::{LeftOut, MediaInWords},
-        log::Fact,
-        model::Failure,
-        model_table::Parameter,
-        text::end_sentence,
-    },
-    engine::{
-        context::media::{PlacedMedia, find_media, in_words},
-        record::Step,
-        routing::refusal::{MediaChoice, MediaKind, RefusedPart, SentParts, read_refusal},
-    },
+    context::media::{PlacedMedia, find_media, in_words},
+    record::Step,
+    routing::refusal::{MediaChoice, MediaKind, RefusedPart, SentParts, read_refusal},
+};
+use castor_base::{
+    history::Turn,
+    left_out::{LeftOut, MediaInWords},
+    log::Fact,
+    model::Failure,
+    model_table::Parameter,
+    text::end_sentence,
 };
 
 /// Whoever refuses more tools than this refuses something else.

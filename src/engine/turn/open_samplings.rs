@@ -7,16 +7,14 @@ use super::{
     utility_call::UtilityCall,
 };
 use crate::{
-    base::{
-        elicitation::{Reply, SampledAnswer},
-        ids::{CallId, EffectId, ElicitationId},
-        sampling::SamplingRequest,
-        text,
-    },
-    engine::{
-        record::Step,
-        scheduler::elicitation::{plain_name, reply},
-    },
+    record::Step,
+    scheduler::elicitation::{plain_name, reply},
+};
+use castor_base::{
+    elicitation::{Reply, SampledAnswer},
+    ids::{CallId, EffectId, ElicitationId},
+    sampling::SamplingRequest,
+    text,
 };
 
 /// What the user is shown of a request, and of an answer, in bytes.

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{
-    base::{
-        credential::{Credential, CredentialOwner},
-        held_program::{HeldProgram, HoldReason, ProgramName, lack_in_words},
-        ids::ElicitationId,
-        text,
-    },
-    engine::step::{Input, Server, ServerStatus, TrustForm, TrustPrompt, WaitingQuestion},
+use crate::step::{Input, Server, ServerStatus, TrustForm, TrustPrompt, WaitingQuestion};
+use castor_base::{
+    credential::{Credential, CredentialOwner},
+    held_program::{HeldProgram, HoldReason, ProgramName, lack_in_words},
+    ids::ElicitationId,
+    text,
 };
 
 /// A client may accept a question as soon as its page is open.

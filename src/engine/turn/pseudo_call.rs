@@ -5,17 +5,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    base::{
-        content::Part,
-        event::{EventKind, ToolDisplay, ToolProgress},
-        ids::{CallId, QuestionId},
-        question::Form,
-        tool::{ToolError, ToolKind},
-    },
-    engine::{
-        record::{COMMAND_META, Step},
-        step::{Effect, QuestionTopic, UserQuestion},
-    },
+    record::{COMMAND_META, Step},
+    step::{Effect, QuestionTopic, UserQuestion},
+};
+use castor_base::{
+    content::Part,
+    event::{EventKind, ToolDisplay, ToolProgress},
+    ids::{CallId, QuestionId},
+    question::Form,
+    tool::{ToolError, ToolKind},
 };
 
 /// A kind of question.

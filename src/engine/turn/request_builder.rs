@@ -4,23 +4,21 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Spec, endings::Cause, leaving_out, spec::TurnContext, state::TurnState, windows};
 use crate::{
-    base::{
-        content::joined_text,
-        history::{Role, TurnPart},
-        ids::CallId,
-        left_out::{LeftOut, Mask, MediaInWords},
-        log::Fact,
-        model::ModelRequest,
-        model_table::row::StructuredOutput,
-        prompt_options::AnswerForm,
-        tool_offer::ToolOffer,
-    },
-    engine::{
-        context::{self, RequestMaterials, RequestNeed},
-        record::{Record, Step},
-        routing::aliases::WantedModel,
-        step::Effect,
-    },
+    context::{self, RequestMaterials, RequestNeed},
+    record::{Record, Step},
+    routing::aliases::WantedModel,
+    step::Effect,
+};
+use castor_base::{
+    content::joined_text,
+    history::{Role, TurnPart},
+    ids::CallId,
+    left_out::{LeftOut, Mask, MediaInWords},
+    log::Fact,
+    model::ModelRequest,
+    model_table::row::StructuredOutput,
+    prompt_options::AnswerForm,
+    tool_offer::ToolOffer,
 };
 
 /// Why there is no request yet.
@@ -181,7 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::shape_answer;
-    use crate::base::{
+    use castor_base::{
         model::{ModelParams, ModelRequest},
         model_table::{ModelTraits, row::StructuredOutput},
         prompt_options::AnswerForm,

@@ -10,10 +10,8 @@ use super::{
     state::TurnState,
     turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
-use crate::{
-    base::{hook::HookEvent, tool_offer::ToolOffer},
-    engine::hooks::{HookOutcome, HookVerdict, llm},
-};
+use crate::hooks::{HookOutcome, HookVerdict, llm};
+use castor_base::{hook::HookEvent, tool_offer::ToolOffer};
 
 #[derive(Debug)]
 struct BeforeModel;

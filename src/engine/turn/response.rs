@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use crate::{
-    base::{
-        content::Part,
-        event::{EventKind, Speaker},
-        ids::{CallId, MessageId},
-        model::{Chunk, Finish, Purpose, Usage},
-        money::Money,
-        peer_agent::{PEER_MEMORY, PeerReport, REPORTED_CALL},
-        price::Price,
-        tool::ToolCall,
+    record::{PLAN_EVENT, Record, Step},
+    turn::{
+        endings::{Cause, EmptyAnswer},
+        spec::Spec,
+        state::TurnState,
+        windows,
     },
-    engine::{
-        record::{PLAN_EVENT, Record, Step},
-        turn::{
-            endings::{Cause, EmptyAnswer},
-            spec::Spec,
-            state::TurnState,
-            windows,
-        },
-    },
+};
+use castor_base::{
+    content::Part,
+    event::{EventKind, Speaker},
+    ids::{CallId, MessageId},
+    model::{Chunk, Finish, Purpose, Usage},
+    money::Money,
+    peer_agent::{PEER_MEMORY, PeerReport, REPORTED_CALL},
+    price::Price,
+    tool::ToolCall,
 };
 
 /// One answer as it arrives.

@@ -11,22 +11,20 @@ use super::{
     utility_wait::{AfterConsulting, Consulting},
 };
 use crate::{
-    base::{
-        content::joined_text,
-        event::EventKind,
-        history::{self, Role, TurnPart},
-        model::{ModelParams, Purpose, Thinking},
-        tool::{CallResult, EXIT_PLAN_MODE},
+    routing::{
+        self, ModelRoute,
+        strategies::{RoutingContext, RoutingOutcome, route},
+        task_classifier::{Classification, ClassifierModel, ClassifierQuestion},
+        utility_models::UtilityModel,
     },
-    engine::{
-        routing::{
-            self, ModelRoute,
-            strategies::{RoutingContext, RoutingOutcome, route},
-            task_classifier::{Classification, ClassifierModel, ClassifierQuestion},
-            utility_models::UtilityModel,
-        },
-        session_tools::plan,
-    },
+    session_tools::plan,
+};
+use castor_base::{
+    content::joined_text,
+    event::EventKind,
+    history::{self, Role, TurnPart},
+    model::{ModelParams, Purpose, Thinking},
+    tool::{CallResult, EXIT_PLAN_MODE},
 };
 
 /// A slower classifier is not worth the wait.

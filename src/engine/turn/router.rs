@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    base::log::Mode,
-    engine::{
-        record::Record,
-        routing::{
-            ModelRoute,
-            task_classifier::{Classification, ClassifierModel},
-        },
+    record::Record,
+    routing::{
+        ModelRoute,
+        task_classifier::{Classification, ClassifierModel},
     },
 };
+use castor_base::log::Mode;
 
 /// Where the requests of a turn go, as far as that is not the session's model itself.
 #[derive(Debug, Default)]

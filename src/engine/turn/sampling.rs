@@ -12,19 +12,17 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        ids::EffectId,
-        log::Fact,
-        model::{Chunk, Failure, FailureKind, Purpose},
-        peer_agent::PeerReport,
-        text::end_sentence,
-    },
-    engine::{
-        context::tokens,
-        record::Step,
-        scheduler::CancelReason,
-        step::{Effect, Input},
-    },
+    context::tokens,
+    record::Step,
+    scheduler::CancelReason,
+    step::{Effect, Input},
+};
+use castor_base::{
+    ids::EffectId,
+    log::Fact,
+    model::{Chunk, Failure, FailureKind, Purpose},
+    peer_agent::PeerReport,
+    text::end_sentence,
 };
 
 const REPEATS: CancelReason =

@@ -9,17 +9,15 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        credential::{Credential, RenewalOrder},
-        ids::EffectId,
-        log::Answer,
-        text,
-    },
-    engine::{
-        record::Step,
-        scheduler::server_login::{LoginNews, ServerLogin},
-        step::{Effect, Input, QuestionTopic},
-    },
+    record::Step,
+    scheduler::server_login::{LoginNews, ServerLogin},
+    step::{Effect, Input, QuestionTopic},
+};
+use castor_base::{
+    credential::{Credential, RenewalOrder},
+    ids::EffectId,
+    log::Answer,
+    text,
 };
 
 /// The user has it before them.

@@ -9,18 +9,16 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        elicitation::{ElicitationRequest, Reply},
-        ids::ElicitationId,
-        log::Answer,
-        question::Form,
-        text,
-    },
-    engine::{
-        record::Step,
-        scheduler::elicitation::{NOBODY, plain_name, reply, reply_to},
-        step::{Input, QuestionTopic},
-    },
+    record::Step,
+    scheduler::elicitation::{NOBODY, plain_name, reply, reply_to},
+    step::{Input, QuestionTopic},
+};
+use castor_base::{
+    elicitation::{ElicitationRequest, Reply},
+    ids::ElicitationId,
+    log::Answer,
+    question::Form,
+    text,
 };
 
 const QUESTION: PseudoCallKind = PseudoCallKind { name: "mcp_question", error: "not_answered" };

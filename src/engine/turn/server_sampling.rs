@@ -12,25 +12,23 @@ use super::{
     utility_call::{UtilityCall, UtilityLimits, UtilityProgress, UtilityRequest},
 };
 use crate::{
-    base::{
-        elicitation::Reply,
-        history::{Turn, TurnPart},
-        ids::{CallId, EffectId, ElicitationId},
-        log::{Answer, Decision, Fact, Grant},
-        model::{ModelParams, Purpose},
-        sampling::{SAMPLING, SamplingRequest, ServerAsk},
-        tool::{Display, Targets, ToolKind},
+    policy,
+    record::{Record, Step},
+    routing::utility_models::UtilityModel,
+    scheduler::{
+        decide::own_verdict,
+        elicitation::{cancel_elicitation, plain_name, reply},
     },
-    engine::{
-        policy,
-        record::{Record, Step},
-        routing::utility_models::UtilityModel,
-        scheduler::{
-            decide::own_verdict,
-            elicitation::{cancel_elicitation, plain_name, reply},
-        },
-        step::{Confirmation, Input, QuestionTopic},
-    },
+    step::{Confirmation, Input, QuestionTopic},
+};
+use castor_base::{
+    elicitation::Reply,
+    history::{Turn, TurnPart},
+    ids::{CallId, EffectId, ElicitationId},
+    log::{Answer, Decision, Fact, Grant},
+    model::{ModelParams, Purpose},
+    sampling::{SAMPLING, SamplingRequest, ServerAsk},
+    tool::{Display, Targets, ToolKind},
 };
 
 /// How long a model may take.

@@ -7,12 +7,10 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{ids::EffectId, log::Fact},
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-    },
+    record::Step,
+    step::{Effect, Input},
 };
+use castor_base::{ids::EffectId, log::Fact};
 
 #[derive(Debug)]
 struct WaitingForServers {

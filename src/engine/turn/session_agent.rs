@@ -9,15 +9,13 @@ use super::{
     spec::{Choices, MemorySources, Spec, TurnBounds},
     template::FilledTemplate,
 };
-use crate::{
-    base::{
-        agent::{AgentDefinition, AgentDescriptor, AgentRun, FolderAgents, LocalAgent},
-        file_prompt::{ACTIVATE_SKILL, FolderPrompts, Skill},
-        limits::{Caps, Limits},
-        money::Money,
-        state::StateMap,
-    },
-    engine::{record::Record, session_tools::delegate::agents_of},
+use crate::{record::Record, session_tools::delegate::agents_of};
+use castor_base::{
+    agent::{AgentDefinition, AgentDescriptor, AgentRun, FolderAgents, LocalAgent},
+    file_prompt::{ACTIVATE_SKILL, FolderPrompts, Skill},
+    limits::{Caps, Limits},
+    money::Money,
+    state::StateMap,
 };
 
 /// The value of each argument of the agent, as the user says in prompts what to do.

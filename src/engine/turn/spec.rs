@@ -6,17 +6,15 @@ use jiff::civil::Date;
 
 use super::{background_results::Completions, checkpoints::CheckpointState, live_state::LiveState, preamble::Preamble};
 use crate::{
-    base::{
-        agent::FolderAgents, fallback::Outage, file_prompt::FolderPrompts, limits::Limits, log::Mode, path::AbsPath,
-        sampling::SamplingBudget,
-    },
-    engine::{
-        context::{Instructions, distillation},
-        record::Step,
-        routing,
-        scheduler::{FittedTools, Toolbox},
-        step::Effect,
-    },
+    context::{Instructions, distillation},
+    record::Step,
+    routing,
+    scheduler::{FittedTools, Toolbox},
+    step::Effect,
+};
+use castor_base::{
+    agent::FolderAgents, fallback::Outage, file_prompt::FolderPrompts, limits::Limits, log::Mode, path::AbsPath,
+    sampling::SamplingBudget,
 };
 
 /// The context that every part of a turn works with.

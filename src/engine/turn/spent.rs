@@ -1,10 +1,8 @@
 //! The limits of a session, and whether it has used them up.
 
 use super::spec::{Spec, TurnContext};
-use crate::{
-    base::limits::{LimitSpan, Limits, ReachedLimit},
-    engine::record::Record,
-};
+use crate::record::Record;
+use castor_base::limits::{LimitSpan, Limits, ReachedLimit};
 
 /// How far this session may go now.
 pub fn limits(record: &Record, spec: &Spec) -> Limits {

@@ -6,18 +6,16 @@ use super::{
     endings::Cause, loop_detection::LoopWatch, open_samplings::ServerSamplings, router::Router, steering::Steering,
 };
 use crate::{
-    base::{
-        content::PromptContent, file_prompt::Expansion, ids::EffectId, limits::Limits, model::ModelRequest,
-        server_offer::ServerQuery,
-    },
-    engine::{
-        context::RetryAdvice,
-        record::Step,
-        routing::failure::AttemptCounts,
-        scheduler::{CallContext, CancelReason, Scheduler, Toolbox},
-        session_tools::delegate::Composition,
-        step::Effect,
-    },
+    context::RetryAdvice,
+    record::Step,
+    routing::failure::AttemptCounts,
+    scheduler::{CallContext, CancelReason, Scheduler, Toolbox},
+    session_tools::delegate::Composition,
+    step::Effect,
+};
+use castor_base::{
+    content::PromptContent, file_prompt::Expansion, ids::EffectId, limits::Limits, model::ModelRequest,
+    server_offer::ServerQuery,
 };
 
 #[derive(Debug)]

@@ -2,15 +2,13 @@
 
 use super::{messages::send_message, named_paths::open_named_paths};
 use crate::{
-    base::{
-        content::Part,
-        event::{PromptOutcome, Speaker, SteerOutcome},
-        ids::PromptId,
-    },
-    engine::{
-        record::{STEERING_META, Step},
-        step::Effect,
-    },
+    record::{STEERING_META, Step},
+    step::Effect,
+};
+use castor_base::{
+    content::Part,
+    event::{PromptOutcome, Speaker, SteerOutcome},
+    ids::PromptId,
 };
 
 /// Most that wait for a request of the model.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::state::{MAX_SCOPE, StateMap, StateScope};
+use castor_base::state::{MAX_SCOPE, StateMap, StateScope};
 
 /// A template with its values, and what it names in vain: that stands there as it is.
 #[derive(Debug, Default)]
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::{FilledTemplate, fill_template};
-    use crate::base::state::StateMap;
+    use castor_base::state::StateMap;
 
     #[test]
     fn templates_take_arguments() {

@@ -7,43 +7,41 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 
 use super::{MemorySources, Spec, TurnBounds};
+use crate::testing::own_tools;
 use crate::{
-    app::policies::own_tools,
-    base::{
-        check::CheckFinding,
-        checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
-        clock::Now,
-        content::{Part, joined_text},
-        elicitation::ElicitationRequest,
-        event::{EventKind, ToolProgress},
-        hook::{HookEnd, HookReport},
-        ids::{EffectId, ElicitationId, MessageId, PromptId, QuestionId},
-        limits::Limits,
-        log::{Answer, Decision, Fact, Mode, Principal},
-        memory::{MemoryFile, Tier as MemoryTier},
-        model::{Chunk, Finish, Usage},
-        path::AbsPath,
-        question::Form,
-        sampling::ServerAsk,
-        terminal::CommandReport,
-        tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    context::{Instructions, SessionEnvironment},
+    policy::{RuleSet, Tier},
+    record::SessionOrigin,
+    routing::{
+        Chain,
+        fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
     },
-    engine::{
-        context::{Instructions, SessionEnvironment},
-        policy::{RuleSet, Tier},
-        record::SessionOrigin,
-        routing::{
-            Chain,
-            fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
-        },
-        scheduler::Toolbox,
-        session::Session,
-        session_tools,
-        step::{
-            Act, Effect, ForeignTool, Input, McpTools, OptionValue, QuestionTopic, RewindOrder, RewindTarget, Server,
-            ServerStatus, StepOutput,
-        },
+    scheduler::Toolbox,
+    session::Session,
+    session_tools,
+    step::{
+        Act, Effect, ForeignTool, Input, McpTools, OptionValue, QuestionTopic, RewindOrder, RewindTarget, Server,
+        ServerStatus, StepOutput,
     },
+};
+use castor_base::{
+    check::CheckFinding,
+    checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
+    clock::Now,
+    content::{Part, joined_text},
+    elicitation::ElicitationRequest,
+    event::{EventKind, ToolProgress},
+    hook::{HookEnd, HookReport},
+    ids::{EffectId, ElicitationId, MessageId, PromptId, QuestionId},
+    limits::Limits,
+    log::{Answer, Decision, Fact, Mode, Principal},
+    memory::{MemoryFile, Tier as MemoryTier},
+    model::{Chunk, Finish, Usage},
+    path::AbsPath,
+    question::Form,
+    sampling::ServerAsk,
+    terminal::CommandReport,
+    tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
 };
 
 /// The rules of the user.
@@ -84,7 +82,7 @@ checker = { type = "external", name = "/second", timeout = 100, required_context
 /// Every file of the folder `tests`; `UPDATE_EXPECT=1` rewrites what happens below the steps.
 #[test]
 fn turns() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine/turn/tests");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("src/engine/turn/tests");
     let files: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
     for file in files {
         expect_file![&file].assert_eq(&played(&fs::read_to_string(&file).unwrap()));

@@ -5,21 +5,19 @@ use serde_json::{Value, json};
 
 use super::{Spec, child_spec};
 use crate::{
-    base::{
-        agent::{AgentConstraints, AgentDefinition, AgentDescriptor, AgentOrigin, AgentOutput, AgentRun, LocalAgent},
-        content::Part,
-        event::{AgentEvent, EventKind, Speaker, ToolDisplay},
-        ids::{CallId, EffectId, MessageId, StreamId},
-        log::Mode,
-        model::{Purpose, Usage},
-        state::StateMap,
-        tool::ToolKind,
-    },
-    engine::{
-        record::{Record, SessionOrigin},
-        session_tools::delegate::delegation,
-        step::Input,
-    },
+    record::{Record, SessionOrigin},
+    session_tools::delegate::delegation,
+    step::Input,
+};
+use castor_base::{
+    agent::{AgentConstraints, AgentDefinition, AgentDescriptor, AgentOrigin, AgentOutput, AgentRun, LocalAgent},
+    content::Part,
+    event::{AgentEvent, EventKind, Speaker, ToolDisplay},
+    ids::{CallId, EffectId, MessageId, StreamId},
+    log::Mode,
+    model::{Purpose, Usage},
+    state::StateMap,
+    tool::ToolKind,
 };
 
 fn helper(words: &str) -> AgentDefinition {

@@ -2,14 +2,12 @@
 //! `refused EFFECT TEXT` for a call whose server wants another one, `renewed EFFECT new|old`.
 
 use super::tests::ran;
-use crate::{
-    base::{
-        credential::{Credential, CredentialOwner, RenewalOrder},
-        ids::EffectId,
-        model::{Details, Failure, FailureKind},
-        tool::{ToolError, ToolOutput},
-    },
-    engine::step::{Input, QuestionTopic},
+use crate::step::{Input, QuestionTopic};
+use castor_base::{
+    credential::{Credential, CredentialOwner, RenewalOrder},
+    ids::EffectId,
+    model::{Details, Failure, FailureKind},
+    tool::{ToolError, ToolOutput},
 };
 
 pub(super) fn input(verb: &str, effect: EffectId, rest: &str) -> Input {

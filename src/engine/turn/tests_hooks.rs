@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::spec::Spec;
-use crate::{
-    base::{
-        check::ClientPolicy,
-        hook::{Hook, HookEvent, HookSource},
-    },
-    engine::{hooks::Hooks, step::Effect},
+use crate::{hooks::Hooks, step::Effect};
+use castor_base::{
+    check::ClientPolicy,
+    hook::{Hook, HookEvent, HookSource},
 };
 
 /// How hooks, and what clients ask and are asked, are shown.

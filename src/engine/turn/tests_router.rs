@@ -4,22 +4,20 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{SessionScratch, Turn, TurnContext, endings::Cause, tests::spec};
 use crate::{
-    base::{
-        clock::Now,
-        content::Part,
-        ids::{EffectId, PromptId, SessionId},
-        limits::Limits,
-        log::{Fact, Mode, Principal},
-        model::{Chunk, Finish},
-        model_table::ModelTable,
-        path::AbsPath,
-    },
-    engine::{
-        record::{Record, SerialNumbers, SessionOrigin, Step},
-        routing::aliases::Aliases,
-        step::{Act, Effect, Input, StepOutput},
-        turn::Spec,
-    },
+    record::{Record, SerialNumbers, SessionOrigin, Step},
+    routing::aliases::Aliases,
+    step::{Act, Effect, Input, StepOutput},
+    turn::Spec,
+};
+use castor_base::{
+    clock::Now,
+    content::Part,
+    ids::{EffectId, PromptId, SessionId},
+    limits::Limits,
+    log::{Fact, Mode, Principal},
+    model::{Chunk, Finish},
+    model_table::ModelTable,
+    path::AbsPath,
 };
 
 const PRO: &str = "gemini-4-argon";

@@ -6,20 +6,18 @@ use super::{
     utility_call::{UtilityCall, UtilityLimits, UtilityProgress, UtilityRequest, text_turn},
 };
 use crate::{
-    base::{
-        clock::Now,
-        fallback::{Outage, OutageCause},
-        history::Role,
-        ids::{EffectId, SessionId},
-        log::{Mode, Principal},
-        model::{Chunk, Failure, FailureKind, Finish, ModelParams, Purpose, Usage},
-        path::AbsPath,
-    },
-    engine::{
-        record::{Record, SerialNumbers, SessionOrigin, Step},
-        routing::utility_models::UtilityModel,
-        step::{Act, Effect, Input, StepOutput},
-    },
+    record::{Record, SerialNumbers, SessionOrigin, Step},
+    routing::utility_models::UtilityModel,
+    step::{Act, Effect, Input, StepOutput},
+};
+use castor_base::{
+    clock::Now,
+    fallback::{Outage, OutageCause},
+    history::Role,
+    ids::{EffectId, SessionId},
+    log::{Mode, Principal},
+    model::{Chunk, Failure, FailureKind, Finish, ModelParams, Purpose, Usage},
+    path::AbsPath,
 };
 
 const MODEL: EffectId = EffectId(1);

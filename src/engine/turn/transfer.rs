@@ -7,12 +7,10 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::ids::EffectId,
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-    },
+    record::Step,
+    step::{Effect, Input},
 };
+use castor_base::ids::EffectId;
 
 /// The session becomes another agent's.
 #[derive(Debug)]

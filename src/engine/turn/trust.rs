@@ -9,16 +9,14 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{
-        ids::EffectId,
-        log::{Answer, Fact},
-        text,
-        trust::TrustChoice,
-    },
-    engine::{
-        record::Step,
-        step::{Effect, Input, QuestionTopic, TrustForm},
-    },
+    record::Step,
+    step::{Effect, Input, QuestionTopic, TrustForm},
+};
+use castor_base::{
+    ids::EffectId,
+    log::{Answer, Fact},
+    text,
+    trust::TrustChoice,
 };
 
 const TRUST: PseudoCallKind = PseudoCallKind { name: "trust_folder", error: "not_trusted" };

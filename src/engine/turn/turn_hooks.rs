@@ -11,16 +11,14 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::{hook::HookEvent, ids::EffectId},
-    engine::{
-        hooks::{
-            HookOutcome, HookVerdict,
-            firing::{AnswerEffect, Firing, FiringStart},
-        },
-        record::Step,
-        step::{Effect, Input},
+    hooks::{
+        HookOutcome, HookVerdict,
+        firing::{AnswerEffect, Firing, FiringStart},
     },
+    record::Step,
+    step::{Effect, Input},
 };
+use castor_base::{hook::HookEvent, ids::EffectId};
 
 /// What the turn goes on with when all hooks of a point have answered.
 pub(super) trait HookContinuation: Debug + Send + 'static {

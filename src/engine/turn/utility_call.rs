@@ -6,26 +6,24 @@ use thiserror::Error;
 
 use super::{leaving_out, spec::TurnContext, spent::has_spent_all, windows};
 use crate::{
-    base::{
-        content::Part,
-        event::EventKind,
-        history::{Role, Turn, TurnPart},
-        ids::EffectId,
-        model::{Chunk, Failure, Finish, ModelParams, ModelRequest, Purpose, Usage},
-        model_table::Parameter,
-        price::Price,
+    context::tokens,
+    record::Step,
+    routing::{
+        self,
+        failure_class::{FailureClass, classify},
+        health::Availability,
+        utility_models::UtilityModel,
     },
-    engine::{
-        context::tokens,
-        record::Step,
-        routing::{
-            self,
-            failure_class::{FailureClass, classify},
-            health::Availability,
-            utility_models::UtilityModel,
-        },
-        step::{Effect, Input},
-    },
+    step::{Effect, Input},
+};
+use castor_base::{
+    content::Part,
+    event::EventKind,
+    history::{Role, Turn, TurnPart},
+    ids::EffectId,
+    model::{Chunk, Failure, Finish, ModelParams, ModelRequest, Purpose, Usage},
+    model_table::Parameter,
+    price::Price,
 };
 
 /// The question, in castor's words; foreign text in it is marked. Only castor sees the answer.

@@ -8,7 +8,7 @@ use super::{
     state::TurnState,
     utility_call::{UtilityCall, UtilityError, UtilityProgress, UtilityRequest},
 };
-use crate::engine::{record::Step, routing::utility_models::UtilityModel, step::Input};
+use crate::{record::Step, routing::utility_models::UtilityModel, step::Input};
 
 /// What the answer is for. It may be none, with a reason: the turn goes on all the same.
 pub(super) trait AfterConsulting: Debug + Send + Sized + 'static {

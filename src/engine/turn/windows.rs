@@ -2,17 +2,15 @@
 
 use super::Spec;
 use crate::{
-    base::{left_out::LeftOut, log::Fact, model::Failure},
-    engine::{
-        context::{body_size, tokens},
-        record::{Record, Step},
-        routing::{
-            context_overflow::{ContextOverflow, read_overflow},
-            failure_class::{FailureClass, classify},
-            overflow_words,
-        },
+    context::{body_size, tokens},
+    record::{Record, Step},
+    routing::{
+        context_overflow::{ContextOverflow, read_overflow},
+        failure_class::{FailureClass, classify},
+        overflow_words,
     },
 };
+use castor_base::{left_out::LeftOut, log::Fact, model::Failure};
 
 /// No server takes less: castor's own instructions and tools need it.
 const LEAST_BODY: u64 = 100_000;

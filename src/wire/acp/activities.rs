@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::base::{
+use castor_base::{
     event::{Activity, ActivityKind},
     shown_text::show_text,
 };

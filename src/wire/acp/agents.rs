@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{agent::AgentList, ids::SessionId, path::AbsPath};
+use castor_base::{agent::AgentList, ids::SessionId, path::AbsPath};
 
 /// The place whose agents a client asks for.
 #[derive(Clone, Debug, PartialEq)]

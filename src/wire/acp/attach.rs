@@ -4,10 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{
-    base::{ids::SessionId, text},
-    wire::jsonrpc::message::RequestId,
-};
+use crate::jsonrpc::message::RequestId;
+use castor_base::{ids::SessionId, text};
 
 /// Reads a session that is open, for one more client. Nothing of it changes, and a turn continues.
 #[derive(JsonSchema)]

@@ -3,7 +3,7 @@
 use agent_client_protocol_schema::v1::ToolCallContent;
 
 use super::{terminals, tool_calls};
-use crate::base::{
+use castor_base::{
     ansi::plain,
     content::{Part, joined_text},
     shown_text::show_text,

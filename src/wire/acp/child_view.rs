@@ -9,7 +9,7 @@ use super::{
     tool_calls,
     updates::{ChildFilter, ClientProfile, Playback, SessionView, drawn_call},
 };
-use crate::base::{
+use castor_base::{
     event::EventKind,
     ids::{CallId, SessionId},
     log::Fact,

@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
 
 use serde_json::Value;
 
-use crate::base::content::{Part, PromptContent};
+use castor_base::content::{Part, PromptContent};
 
 /// A prompt, with what its blocks say of themselves.
 pub fn prompt(blocks: Vec<ContentBlock>) -> PromptContent {

@@ -13,7 +13,7 @@ use super::{
     session::wire_id,
     tool_calls,
 };
-use crate::base::{
+use castor_base::{
     credential::Credential,
     ids::{CallId, SessionId},
     log::Answer,

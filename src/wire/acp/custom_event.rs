@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::ids::SessionId;
+use castor_base::ids::SessionId;
 
 /// Longest kind, in bytes.
 const MAX_KIND: usize = 200;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{agent::AgentOrigin, extension::ExtensionSummary, file_prompt::FolderPrompts, ids::SessionId};
+use castor_base::{agent::AgentOrigin, extension::ExtensionSummary, file_prompt::FolderPrompts, ids::SessionId};
 
 /// Lists the commands of files, the skills and the extensions of a session.
 #[derive(JsonSchema)]

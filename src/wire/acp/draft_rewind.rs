@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{
+use castor_base::{
     content::PromptContent,
     ids::{MessageId, SessionId},
 };

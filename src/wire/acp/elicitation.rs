@@ -7,18 +7,16 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    base::{
-        elicitation::check_page_url,
-        ids::{CallId, SessionId},
-        log::Answer,
-        question::{Choice, Field, FieldKind, Form, TextFormat},
-        shown_text::{show_line, show_text},
-        text,
-    },
-    wire::{
-        acp::{session::wire_id, tool_calls},
-        jsonrpc::message::RequestId,
-    },
+    acp::{session::wire_id, tool_calls},
+    jsonrpc::message::RequestId,
+};
+use castor_base::{
+    elicitation::check_page_url,
+    ids::{CallId, SessionId},
+    log::Answer,
+    question::{Choice, Field, FieldKind, Form, TextFormat},
+    shown_text::{show_line, show_text},
+    text,
 };
 
 pub const CREATE: &str = "elicitation/create";

@@ -6,13 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{
-    base::{
-        event::{AgentEvent, EventKind},
-        ids::{SessionId, StreamId, ThreadId},
-        iso_time,
-    },
-    wire::jsonrpc::message::RequestId,
+use crate::jsonrpc::message::RequestId;
+use castor_base::{
+    event::{AgentEvent, EventKind},
+    ids::{SessionId, StreamId, ThreadId},
+    iso_time,
 };
 
 /// The notification that brings an event.

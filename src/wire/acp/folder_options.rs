@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::path::AbsPath;
+use castor_base::path::AbsPath;
 
 /// Lists the options that a session in a folder would have. No session begins.
 #[derive(JsonSchema)]

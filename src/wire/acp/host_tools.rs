@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::base::{
+use castor_base::{
     content::{HostAnswer, HostResult, Part, joined_text},
     ids::{CallId, SessionId, StreamId},
     tool::{TailCall, ToolCall},
@@ -226,7 +226,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{read_answer, read_results};
-    use crate::base::content::Part;
+    use castor_base::content::Part;
 
     fn check(answer: Value, expected: Result<usize, &str>) {
         let found = read_answer(answer.clone()).map(|it| it.answer.content.len());

@@ -15,19 +15,17 @@ use agent_client_protocol_schema::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::{
-    base::{
-        check::ClientPolicy,
-        event::EVENTS_VERSION,
-        hook::{Hook, POINTS},
-        host_tools::HostExecution,
-    },
-    wire::acp::{
-        air::AirFeatures,
-        intercept::read_interceptors,
-        meta::messages::TerminalLogin,
-        policy::{POLICY_ROLES, read_client_policy},
-    },
+use crate::acp::{
+    air::AirFeatures,
+    intercept::read_interceptors,
+    meta::messages::TerminalLogin,
+    policy::{POLICY_ROLES, read_client_policy},
+};
+use castor_base::{
+    check::ClientPolicy,
+    event::EVENTS_VERSION,
+    hook::{Hook, POINTS},
+    host_tools::HostExecution,
 };
 
 /// The version of the protocol that a connection speaks.

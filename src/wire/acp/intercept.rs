@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{policy::PolicyMethod, state::StateMethod};
-use crate::{
-    base::{
-        hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource, HookSubject, POINTS},
-        ids::{SessionId, StreamId, ThreadId},
-    },
-    wire::jsonrpc::message::RpcError,
+use crate::jsonrpc::message::RpcError;
+use castor_base::{
+    hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource, HookSubject, POINTS},
+    ids::{SessionId, StreamId, ThreadId},
 };
 
 pub const METHOD: &str = "_castor/intercept";
@@ -220,7 +218,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{read_interceptors, report};
-    use crate::base::hook::HookEvent;
+    use castor_base::hook::HookEvent;
 
     #[test]
     fn what_is_no_interceptor_is_refused_by_name() {

@@ -6,7 +6,7 @@ use agent_client_protocol_schema::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::jsonrpc::message::RpcError;
+use crate::jsonrpc::message::RpcError;
 
 pub const MESSAGE: &str = "mcp/message";
 /// The largest answer, as JSON in bytes. Images travel in it.
@@ -67,7 +67,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{read_answer, read_notice};
-    use crate::wire::jsonrpc::message::RpcError;
+    use crate::jsonrpc::message::RpcError;
 
     fn check(answer: Value, expected: Result<Value, (i32, &str)>) {
         let read = read_answer(Ok(to_raw_value(&answer).unwrap()));

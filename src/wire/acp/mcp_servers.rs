@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::ids::SessionId;
+use castor_base::ids::SessionId;
 
 /// Says how each MCP server of a session is.
 #[derive(JsonSchema)]

@@ -5,12 +5,10 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::Value;
 
-use crate::{
-    base::{
-        event::{Compaction, CompactionStatus},
-        shown_text::show_text,
-    },
-    wire::acp::{content, updates::SessionView},
+use crate::acp::{content, updates::SessionView};
+use castor_base::{
+    event::{Compaction, CompactionStatus},
+    shown_text::show_text,
 };
 
 impl SessionView {

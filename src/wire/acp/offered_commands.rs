@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
 };
 
 use super::{initialize::AcpVersion, session::wire_id, updates::notification, v2};
-use crate::base::{ids::SessionId, shown_text::show_line};
+use castor_base::{ids::SessionId, shown_text::show_line};
 
 /// A command's name, description, and hint of what may follow.
 pub type CommandWords<'a> = (&'a str, &'a str, &'a str);

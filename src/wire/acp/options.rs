@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::base::{
+use castor_base::{
     ids::SessionId,
     limits::Limits,
     log::{Fact, Mode, ThoughtLevel, Tuning},

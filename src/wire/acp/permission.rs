@@ -6,21 +6,19 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{
-    base::{
-        event::Location,
-        ids::{CallId, SessionId},
-        log::Answer,
-        shown_text::{hidden_note, show_line},
-        text,
-        tool::{Display, ToolKind},
-    },
-    wire::acp::{
-        meta::messages::{OwnQuestionMeta, QuestionMeta},
-        question_answer::QuestionAnswerMeta,
-        session::wire_id,
-        tool_calls,
-    },
+use crate::acp::{
+    meta::messages::{OwnQuestionMeta, QuestionMeta},
+    question_answer::QuestionAnswerMeta,
+    session::wire_id,
+    tool_calls,
+};
+use castor_base::{
+    event::Location,
+    ids::{CallId, SessionId},
+    log::Answer,
+    shown_text::{hidden_note, show_line},
+    text,
+    tool::{Display, ToolKind},
 };
 
 /// A call that the user is asked about.

@@ -6,19 +6,17 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Map, value::RawValue};
 
-use crate::{
-    base::{
-        checkpoint::ConflictChoice,
-        fallback::Intent,
-        ids::{CallId, SessionId},
-        log::Answer,
-        question::Form,
-        shown_text::{show_line, show_text},
-        text,
-        tool::{Display, FileDiff},
-        trust::TrustChoice,
-    },
-    wire::acp::{session::wire_id, tool_calls},
+use crate::acp::{session::wire_id, tool_calls};
+use castor_base::{
+    checkpoint::ConflictChoice,
+    fallback::Intent,
+    ids::{CallId, SessionId},
+    log::Answer,
+    question::Form,
+    shown_text::{show_line, show_text},
+    text,
+    tool::{Display, FileDiff},
+    trust::TrustChoice,
 };
 
 /// Most characters of a title.

@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::{Plan, PlanRemoved, PlanUpdate, PlanUpdateContent, SessionUpdate};
 
-use crate::base::shown_text::show_line;
+use castor_base::shown_text::show_line;
 
 /// A session has one list of todos.
 pub(super) const TODOS: &str = "todos";

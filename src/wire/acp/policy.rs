@@ -4,15 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{
-    base::{
-        check::{CheckFinding, ClientCheck, ClientPolicy},
-        ids::{CallId, SessionId, StreamId, ThreadId},
-        log::{Decision, Mode},
-        policy_answer::PolicyAnswer,
-        tool::ToolKind,
-    },
-    wire::jsonrpc::message::RpcError,
+use crate::jsonrpc::message::RpcError;
+use castor_base::{
+    check::{CheckFinding, ClientCheck, ClientPolicy},
+    ids::{CallId, SessionId, StreamId, ThreadId},
+    log::{Decision, Mode},
+    policy_answer::PolicyAnswer,
+    tool::ToolKind,
 };
 
 pub const METHOD: &str = "_castor/policy/evaluate";

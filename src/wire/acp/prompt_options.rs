@@ -11,7 +11,7 @@ use super::{
     host_tools::{ToolResultParams, read_results},
     options::{ChosenOptions, LIMITS, MODE, MODEL, OfferedOptions, OptionChoice, SetOptionParams},
 };
-use crate::base::{
+use castor_base::{
     content::HostResult,
     host_tools::{HostExecution, HostTool},
     ids::SessionId,

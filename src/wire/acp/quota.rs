@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{session::iso_time, updates::notification};
-use crate::base::{
+use castor_base::{
     ids::SessionId,
     limits::{LimitKind, LimitSpan, LimitUsage, Limits},
     quota::RateLimit,

@@ -6,7 +6,7 @@ use super::{
     subagents::{self, ChildState},
     updates::{Playback, SessionView},
 };
-use crate::base::{
+use castor_base::{
     content::joined_text,
     endings::{CASTOR_ENDED, is_ending},
     event::{AgentEvent, EventKind, Speaker},
@@ -203,7 +203,7 @@ mod tests {
         options::{ChosenOptions, OfferedOptions},
         updates::{ClientProfile, SessionView},
     };
-    use crate::base::{
+    use castor_base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker, ToolDisplay},
         ids::{CallId, MessageId, SessionId, StreamId},

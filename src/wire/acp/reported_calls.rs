@@ -8,7 +8,7 @@ use super::{
     tool_calls,
     updates::{CallView, SessionView},
 };
-use crate::base::{
+use castor_base::{
     event::Location,
     ids::CallId,
     peer_agent::{ReportedCall, ReportedState},

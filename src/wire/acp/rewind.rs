@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{
+use castor_base::{
     checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What},
     ids::{CheckpointId, MessageId, SessionId},
     path_text,

@@ -12,32 +12,30 @@ use agent_client_protocol_schema::v1::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::{
-    base::{
-        agent::ClientAgent,
-        client_settings::ClientPrompt,
-        content::PromptContent,
-        event::{SteerOutcome, StopKind},
-        host_tools::HostTools,
-        ids::{MessageId, SessionId},
-        log::Mode,
-        mcp::{McpLink, McpServerConfig, McpTransport},
-        model::Usage,
-        path::AbsPath,
-        shown_text::show_line,
-        state::{StateDelta, check_user},
+use crate::acp::{
+    air::{
+        report_request,
+        session_index::{IndexQuery, IndexRow},
     },
-    wire::acp::{
-        air::{
-            report_request,
-            session_index::{IndexQuery, IndexRow},
-        },
-        archive_filter::ArchiveFilter,
-        meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionListMeta, SessionStartMeta, StopDetail},
-        options::{self, ChosenOptions, OfferedOptions},
-        prompt_options::{PromptOptionsParams, read_prompt_options},
-        system_prompt::read_system_prompt,
-    },
+    archive_filter::ArchiveFilter,
+    meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionListMeta, SessionStartMeta, StopDetail},
+    options::{self, ChosenOptions, OfferedOptions},
+    prompt_options::{PromptOptionsParams, read_prompt_options},
+    system_prompt::read_system_prompt,
+};
+use castor_base::{
+    agent::ClientAgent,
+    client_settings::ClientPrompt,
+    content::PromptContent,
+    event::{SteerOutcome, StopKind},
+    host_tools::HostTools,
+    ids::{MessageId, SessionId},
+    log::Mode,
+    mcp::{McpLink, McpServerConfig, McpTransport},
+    model::Usage,
+    path::AbsPath,
+    shown_text::show_line,
+    state::{StateDelta, check_user},
 };
 
 /// The folders of a session, and what else a client opens it with.

@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::value::RawValue;
 
 use super::session::session_id;
-use crate::base::{ids::SessionId, shown_text::show_line, text};
+use castor_base::{ids::SessionId, shown_text::show_line, text};
 
 /// Longest title, in characters; the rest is cut off.
 const MAX_TITLE: usize = 200;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{
+use castor_base::{
     ids::SessionId,
     state::{StateDelta, StateMap, check_key},
 };

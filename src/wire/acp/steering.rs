@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::base::ids::SessionId;
+use castor_base::ids::SessionId;
 
 /// Tells the model something while a turn runs.
 #[derive(JsonSchema)]

@@ -9,7 +9,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Map, json};
 
 use super::{initialize::AcpVersion, session::wire_id, updates::notification, v2};
-use crate::base::{event::EndReason, ids::SessionId, log::ChildLink, shown_text::show_line, text};
+use castor_base::{event::EndReason, ids::SessionId, log::ChildLink, shown_text::show_line, text};
 
 /// Longest description of a sub-agent's task, in characters.
 const DESCRIPTION: usize = 500;

@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::{ContentBlock, SystemPrompt, SystemPromptMode};
 
-use crate::base::client_settings::{ClientPrompt, ClientPromptMode, MAX_CLIENT_PROMPT};
+use castor_base::client_settings::{ClientPrompt, ClientPromptMode, MAX_CLIENT_PROMPT};
 
 /// Reads the system prompt of a client; `None`: it gives none.
 ///

@@ -6,16 +6,14 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    base::{
-        ids::{CallId, SessionId},
-        path::AbsPath,
-        terminal::{CommandLine, Exit},
-    },
-    wire::acp::{
-        meta::messages::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
-        session::wire_id,
-    },
+use crate::acp::{
+    meta::messages::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
+    session::wire_id,
+};
+use castor_base::{
+    ids::{CallId, SessionId},
+    path::AbsPath,
+    terminal::{CommandLine, Exit},
 };
 
 pub const CREATE: &str = "terminal/create";
@@ -102,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Snapshot, create, read_created, read_exit, read_output};
-    use crate::base::{
+    use castor_base::{
         ids::SessionId,
         path::AbsPath,
         terminal::{CommandLine, Exit},

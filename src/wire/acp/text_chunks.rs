@@ -1,7 +1,7 @@
 //! Text chunks of messages and thoughts: the hot path, so only their text is encoded.
 
 use super::initialize::AcpVersion;
-use crate::base::ids::{MessageId, SessionId};
+use castor_base::ids::{MessageId, SessionId};
 
 /// Which of them a chunk belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -83,10 +83,8 @@ mod tests {
     use serde::Serialize;
 
     use super::{ChunkKind, TextChunks};
-    use crate::{
-        base::ids::{MessageId, SessionId},
-        wire::acp::{content::text_block, initialize::AcpVersion, updates::notification},
-    };
+    use crate::acp::{content::text_block, initialize::AcpVersion, updates::notification};
+    use castor_base::ids::{MessageId, SessionId};
 
     fn check(version: AcpVersion, kind: ChunkKind, text: &str, expected: &impl Serialize) {
         let mut actual = Vec::new();

@@ -3,15 +3,13 @@
 use agent_client_protocol_schema::v1::{Content, Diff, ToolCallContent, ToolCallLocation, ToolKind as WireKind};
 use serde_json::Value;
 
-use crate::{
-    base::{
-        event::Location,
-        path::AbsPath,
-        shown_text::{show_line, show_path, show_text},
-        text,
-        tool::{Display, ToolKind},
-    },
-    wire::acp::content::text_block,
+use crate::acp::content::text_block;
+use castor_base::{
+    event::Location,
+    path::AbsPath,
+    shown_text::{show_line, show_path, show_text},
+    text,
+    tool::{Display, ToolKind},
 };
 
 /// Most text of a result that the client is shown, in bytes.
@@ -140,7 +138,7 @@ pub fn limit_raw(value: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::title;
-    use crate::base::tool::ToolKind::{Edit, Execute, Read, Search};
+    use castor_base::tool::ToolKind::{Edit, Execute, Read, Search};
 
     #[test]
     fn titles() {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{host_tools::HostAnnotations, ids::SessionId};
+use castor_base::{host_tools::HostAnnotations, ids::SessionId};
 
 /// Lists the tools that the model of a session has, in its mode.
 #[derive(JsonSchema)]

@@ -9,39 +9,37 @@ use agent_client_protocol_schema::v1::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    base::{
-        ansi::plain,
-        content::{Part, joined_text},
-        endings::{CASTOR_ENDED, INTERRUPTED, PENDING_CALLS, interrupted_call},
-        event::{
-            AgentEvent, COMPACTION, DISCARDS, EXPANSION, EventKind, NOTICE, STOPPED, Speaker, Status, ToolDisplay,
-            ToolProgress,
-        },
-        ids::{CallId, MessageId, SessionId},
-        log::Fact,
-        money::Money,
-        path::AbsPath,
-        peer_agent::REPORTED_CALL,
-        terminal::Screen,
-        text,
-        tool::{Display, ToolError, UNASKED},
+use crate::acp::{
+    activities::RecentActivities,
+    air::{background_task::BackgroundTask, patches::patch_update},
+    call_content::{result_content, terminal_result},
+    content,
+    initialize::{AcpVersion, ClientFeatures},
+    meta::messages::{CallMeta, OwnCallMeta},
+    options::{self, ChosenOptions, OfferedOptions},
+    plans::plan_update,
+    session::{iso_time, wire_id},
+    session_metadata::title_info,
+    terminals,
+    text_chunks::{ChunkKind, TextChunks},
+    tool_calls, v2,
+};
+use castor_base::{
+    ansi::plain,
+    content::{Part, joined_text},
+    endings::{CASTOR_ENDED, INTERRUPTED, PENDING_CALLS, interrupted_call},
+    event::{
+        AgentEvent, COMPACTION, DISCARDS, EXPANSION, EventKind, NOTICE, STOPPED, Speaker, Status, ToolDisplay,
+        ToolProgress,
     },
-    wire::acp::{
-        activities::RecentActivities,
-        air::{background_task::BackgroundTask, patches::patch_update},
-        call_content::{result_content, terminal_result},
-        content,
-        initialize::{AcpVersion, ClientFeatures},
-        meta::messages::{CallMeta, OwnCallMeta},
-        options::{self, ChosenOptions, OfferedOptions},
-        plans::plan_update,
-        session::{iso_time, wire_id},
-        session_metadata::title_info,
-        terminals,
-        text_chunks::{ChunkKind, TextChunks},
-        tool_calls, v2,
-    },
+    ids::{CallId, MessageId, SessionId},
+    log::Fact,
+    money::Money,
+    path::AbsPath,
+    peer_agent::REPORTED_CALL,
+    terminal::Screen,
+    text,
+    tool::{Display, ToolError, UNASKED},
 };
 
 /// Most live output of a call that an update repeats, in bytes: content replaces, so each update carries it all.

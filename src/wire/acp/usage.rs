@@ -3,7 +3,7 @@
 use agent_client_protocol_schema::v1::{Cost, SessionUpdate, UsageUpdate};
 
 use super::{session_metadata::title_info, updates::SessionView};
-use crate::base::{event::EventKind, model::Purpose, money::Money};
+use castor_base::{event::EventKind, model::Purpose, money::Money};
 
 impl SessionView {
     /// How full the context is, of a session that goes on.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::base::{ids::SessionId, path::AbsPath};
+use castor_base::{ids::SessionId, path::AbsPath};
 
 /// Most paths that are told.
 const MAX_PATHS: usize = 1024;

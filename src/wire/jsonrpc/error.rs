@@ -9,7 +9,7 @@ use jsonrpsee::types::{ErrorCode, ErrorObjectOwned};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::base::{shown_text::show_text, text};
+use castor_base::{shown_text::show_text, text};
 
 /// The client should offer to sign in.
 pub const AUTH_REQUIRED: i32 = -32000;

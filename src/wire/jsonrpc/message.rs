@@ -9,10 +9,8 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{
-    base::text,
-    wire::{json_text, jsonrpc::error},
-};
+use crate::{json_text, jsonrpc::error};
+use castor_base::text;
 
 /// A request's id, which its answer echoes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::wire::jsonrpc::message::RequestId;
+use crate::jsonrpc::message::RequestId;
 
 /// One request that came in. Ids are the client's and may repeat; tickets never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,7 +131,7 @@ impl<T> OutgoingRequests<T> {
 #[cfg(test)]
 mod tests {
     use super::{IncomingRequests, OutgoingRequests};
-    use crate::wire::jsonrpc::message::RequestId;
+    use crate::jsonrpc::message::RequestId;
 
     #[test]
     fn answers_each_request_once_also_with_equal_ids() {

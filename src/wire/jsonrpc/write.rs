@@ -4,10 +4,8 @@ use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
 use memchr::memchr2;
 use serde::Serialize;
 
-use crate::{
-    base::shown_text::show_text,
-    wire::jsonrpc::{error, message::RequestId},
-};
+use crate::jsonrpc::{error, message::RequestId};
+use castor_base::shown_text::show_text;
 
 /// Appends a response. A result that has no JSON form (a map with keys that are no text) is answered with -32603.
 pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &T) {
@@ -93,7 +91,7 @@ mod tests {
     use serde_json::{json, value::RawValue};
 
     use super::{error, notification, request, result};
-    use crate::wire::jsonrpc::{error as errors, message::RequestId};
+    use crate::jsonrpc::{error as errors, message::RequestId};
 
     /// Appends to something that is there already: it must stay.
     fn check(write: impl FnOnce(&mut Vec<u8>), expected: &str) {

@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, fs, sync::OnceLock};
 
-use castor::engine::commands::{COMMANDS, SlashCommand};
+use castor_engine::commands::{COMMANDS, SlashCommand};
 use serde_json::{Map, Value, json};
 
 use super::folder;

@@ -39,7 +39,7 @@ fn conversations() {
         Some(at) => paths = vec![paths.swap_remove(at)],
         None => paths.retain(|it| name(it).contains(&only)),
     }
-    if !castor::world::process::sandbox::is_available() {
+    if !castor_hands::process::sandbox::is_available() {
         eprintln!("skipped: conversations named sandbox-*, since this kernel has no Landlock");
         paths.retain(|it| !name(it).starts_with("sandbox-"));
     }

@@ -5,7 +5,7 @@ use super::{
     fuzz::{AnyCall, Dice, any_rule, any_rules},
     *,
 };
-use crate::base::check::{CheckFinding, CheckerAction};
+use castor_base::check::{CheckFinding, CheckerAction};
 
 const EXTERNAL: &str = "checker = { type = 'external', name = '/check' }";
 

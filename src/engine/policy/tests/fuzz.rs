@@ -1,7 +1,7 @@
 //! Random commands: nothing panics, and a rule that denies never makes anything allowed.
 
 use super::*;
-use crate::engine::policy::{
+use crate::policy::{
     CheckerVerdict, PolicyFile, Rule,
     patterns::{CommandSpelling, MatchCertainty},
     shell::parse,

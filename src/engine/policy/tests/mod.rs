@@ -15,13 +15,11 @@ mod tools;
 use serde_json::{Value, json};
 
 use super::{Annotations, CallOrigin, Query, RuleSet, SandboxFacts, Tier, Verdict, VerdictBasis, decide};
-use crate::{
-    app::policies::own_tools,
-    base::{
-        log::{Decision, Grant, Mode},
-        path::AbsPath,
-        tool::{Access, TargetPath, Targets, ToolKind},
-    },
+use crate::testing::own_tools;
+use castor_base::{
+    log::{Decision, Grant, Mode},
+    path::AbsPath,
+    tool::{Access, TargetPath, Targets, ToolKind},
 };
 
 /// The shipped rules and these, which are the user's.

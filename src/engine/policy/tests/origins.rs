@@ -1,10 +1,8 @@
 //! Origins of rules: tiers, settings, MCP servers and broken files.
 
 use super::{super::ToolLists, *};
-use crate::{
-    base::{schema::Schema, tool::ToolSpec},
-    engine::policy::{rule::ToolIdentity, unconditional_deny},
-};
+use crate::policy::{rule::ToolIdentity, unconditional_deny};
+use castor_base::{schema::Schema, tool::ToolSpec};
 
 fn load(text: &str, tier: Tier) -> (RuleSet, Vec<String>) {
     let (rules, warnings) = RuleSet::load(text, tier, "f.toml");

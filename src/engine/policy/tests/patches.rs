@@ -5,7 +5,7 @@ use super::{
     tools::path,
     *,
 };
-use crate::base::{patch::file_calls, tool::TargetPart};
+use castor_base::{patch::file_calls, tool::TargetPart};
 
 /// A patch as the world resolves it, of lines such as `add PATH`, `update PATH`, `delete PATH`, `move PATH TO`.
 fn patch_targets(files: &str) -> (Value, Targets) {

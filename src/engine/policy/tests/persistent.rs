@@ -1,7 +1,7 @@
 //! Saved grants: the questions that they answer, and those that they do not.
 
 use super::*;
-use crate::base::log::GRANTS_FILE;
+use castor_base::log::GRANTS_FILE;
 
 fn saved(toml: &str) -> Vec<super::super::Rule> {
     let (written, warnings) = RuleSet::parse(toml, Tier::User, &format!("/h/.castor/policies/{GRANTS_FILE}")).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::{Alias, Aliases, ModelConfig};
-use crate::base::model_table::{AliasRow, AutoModels, ModelTable};
+use castor_base::model_table::{AliasRow, AutoModels, ModelTable};
 
 impl Aliases {
     /// The same with another table.

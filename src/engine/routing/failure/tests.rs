@@ -1,16 +1,14 @@
 //! Reactions to failures as a table: `case => decision`.
 
 use super::{AttemptCounts, FailureAction, FailureCase, RetryPatience, on_failure, outage, outage_by_policy};
-use crate::{
-    base::{
-        clock::Now,
-        fallback::{Outage, OutageCause},
-        model::{Details, Failure, FailureKind},
-    },
-    engine::routing::{
-        failure_class::PolicyKind,
-        fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
-    },
+use crate::routing::{
+    failure_class::PolicyKind,
+    fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
+};
+use castor_base::{
+    clock::Now,
+    fallback::{Outage, OutageCause},
+    model::{Details, Failure, FailureKind},
 };
 
 const NOW: Now = Now { unix_ms: 1_000_000, seed: 7 };

@@ -1,7 +1,7 @@
 //! Refusals as a table: what a provider says, and what of the request it is about.
 
 use super::{MediaKind, RefusedPart, SentParts, read_refusal};
-use crate::base::model::{Details, Failure, FailureKind};
+use castor_base::model::{Details, Failure, FailureKind};
 
 const TOOLS: &[&str] = &["read_file", "replace", "mcp_s_w", "mcp_a.b_c", "glob"];
 

@@ -3,20 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RoutingContext, RoutingOutcome, RoutingRules, STRATEGIES, route};
-use crate::{
-    base::{
-        fallback::{Outage, OutageCause},
-        log::Mode,
-        model_table::ModelTable,
-    },
-    engine::routing::{
-        Chain,
-        alias::{Alias, ModelConfig},
-        aliases::Aliases,
-        fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
-        health::Health,
-        task_classifier::{Classification, ClassifierModel, TaskClass},
-    },
+use crate::routing::{
+    Chain,
+    alias::{Alias, ModelConfig},
+    aliases::Aliases,
+    fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
+    health::Health,
+    task_classifier::{Classification, ClassifierModel, TaskClass},
+};
+use castor_base::{
+    fallback::{Outage, OutageCause},
+    log::Mode,
+    model_table::ModelTable,
 };
 
 const PRO: &str = "gemini-4-argon";

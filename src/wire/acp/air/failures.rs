@@ -4,10 +4,8 @@ use agent_client_protocol_schema::v1::{Meta, SessionInfoUpdate, SessionUpdate};
 use serde_json::json;
 
 use super::air_meta;
-use crate::{
-    base::{event::Status, shown_text::show_text, text},
-    wire::acp::updates::SessionView,
-};
+use crate::acp::updates::SessionView;
+use castor_base::{event::Status, shown_text::show_text, text};
 
 /// Longest title, in bytes; the whole text is in the details then.
 const MAX_TITLE: usize = 240;
@@ -25,7 +23,7 @@ impl SessionView {
     }
 
     /// A notice, for a client that has no other way to show it.
-    pub(in crate::wire::acp) fn failure_notice(&self, id: &str, text: &str, lines: &mut Vec<u8>) {
+    pub(in crate::acp) fn failure_notice(&self, id: &str, text: &str, lines: &mut Vec<u8>) {
         let meta = record(&format!("{}:notice:{id}", self.session), ("unknown", "warning"), text, &[]);
         self.push_update(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta)), lines);
     }

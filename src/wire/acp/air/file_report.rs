@@ -6,7 +6,8 @@ use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
 use serde_json::json;
 
 use super::air_meta;
-use crate::{base::path_text, wire::acp::updates::SessionView};
+use crate::acp::updates::SessionView;
+use castor_base::path_text;
 
 const MAX_PATHS: usize = 1_024;
 /// In characters.

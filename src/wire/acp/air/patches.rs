@@ -6,10 +6,10 @@ use agent_client_protocol_schema::v1::{Diff, SessionUpdate, ToolCallContent};
 use serde_json::json;
 
 use super::air_meta;
-use crate::wire::acp::git_patch::git_patch;
+use crate::acp::git_patch::git_patch;
 
 /// The same update with patches, where there can be one.
-pub(in crate::wire::acp) fn patch_update(update: SessionUpdate) -> SessionUpdate {
+pub(in crate::acp) fn patch_update(update: SessionUpdate) -> SessionUpdate {
     match update {
         SessionUpdate::ToolCall(mut it) => {
             it.content.iter_mut().for_each(patch_content);

@@ -8,7 +8,7 @@ use super::air_of;
 const MAX_ID: usize = 128;
 
 /// The id of the report that a prompt's `_meta` asks for. A request that is malformed asks for nothing.
-pub(in crate::wire::acp) fn read_request(meta: Option<&Map<String, Value>>) -> Option<String> {
+pub(in crate::acp) fn read_request(meta: Option<&Map<String, Value>>) -> Option<String> {
     let request = air_of(meta?)?.get("agentFileChangeReportRequest")?.as_object()?;
     let id = request.get("requestId")?.as_str()?;
     let fits = |it: char| it.is_ascii_alphanumeric() || "._:-".contains(it);

@@ -6,10 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{air_meta, air_of};
-use crate::{
-    base::{ids::SessionId, path::AbsPath},
-    wire::acp::{archive_filter::ArchiveFilter, events::EmptyResult},
-};
+use crate::acp::{archive_filter::ArchiveFilter, events::EmptyResult};
+use castor_base::{ids::SessionId, path::AbsPath};
 
 /// The notification that a list may be another one.
 pub const LIST_CHANGED: &str = "_session/list_changed";
@@ -39,7 +37,7 @@ pub struct IndexRow {
 impl IndexQuery {
     /// # Errors
     /// Names the member that makes no sense.
-    pub(in crate::wire::acp) fn read(meta: Option<&Map<String, Value>>) -> Result<Self, String> {
+    pub(in crate::acp) fn read(meta: Option<&Map<String, Value>>) -> Result<Self, String> {
         let list = meta.and_then(air_of).and_then(|it| it.get("list"));
         let member = |name: &str| list.and_then(|it| it.get(name)).filter(|it| !it.is_null());
         let wrong = |name: &str, what: &str| format!("_meta.jetbrains.air.list.{name}: send {what}, or leave it out");
@@ -66,7 +64,7 @@ impl IndexQuery {
 }
 
 impl IndexRow {
-    pub(in crate::wire::acp) fn meta(&self) -> Map<String, Value> {
+    pub(in crate::acp) fn meta(&self) -> Map<String, Value> {
         let mut res = air_meta("archived", self.archived.into());
         let air = res.get_mut("jetbrains").and_then(|it| it.get_mut("air")).and_then(Value::as_object_mut);
         if let Some(air) = air {
@@ -84,7 +82,7 @@ impl IndexRow {
 /// The methods and the notification, by name.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
-pub(in crate::wire::acp) struct IndexMethods {
+pub(in crate::acp) struct IndexMethods {
     /// For JetBrains AIR: gives a session a title, also one that is not open.
     #[serde(rename = "_session/rename")]
     rename: Option<RenameMethod>,

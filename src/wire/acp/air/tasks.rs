@@ -6,15 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{air_meta, background_task::BackgroundTask};
-use crate::{
-    base::ids::{CallId, SessionId},
-    wire::acp::updates::{Playback, SessionView, notification},
-};
+use crate::acp::updates::{Playback, SessionView, notification};
+use castor_base::ids::{CallId, SessionId};
 
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 #[schemars(rename = "AsyncTaskStop")]
-pub(in crate::wire::acp) struct StopMethod {
+pub(in crate::acp) struct StopMethod {
     params: Option<StopParams>,
     result: Option<Stopped>,
 }
@@ -41,7 +39,7 @@ pub struct Stopped {
 /// An update about a task: `async_task_spawned` or `async_task_state_update`.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub(in crate::wire::acp) enum TaskUpdate<'a> {
+pub(in crate::acp) enum TaskUpdate<'a> {
     AsyncTaskSpawned {
         async_task_id: &'a CallId,
         name: &'a str,
@@ -62,24 +60,24 @@ pub(in crate::wire::acp) enum TaskUpdate<'a> {
 /// # Errors
 /// See [`super::super::params`].
 pub fn read_stop(params: Option<&RawValue>) -> Result<StopParams, String> {
-    crate::wire::acp::params(params)
+    crate::acp::params(params)
 }
 
 impl SessionView {
     /// What the end of a call says whose command goes on.
-    pub(in crate::wire::acp) fn background_mark(&self, data: &Value) -> Option<Meta> {
+    pub(in crate::acp) fn background_mark(&self, data: &Value) -> Option<Meta> {
         let is_shown = self.profile.features.air.async_tasks && background_pid(data).is_some();
         is_shown.then(|| air_meta("asyncTasks", json!({ "backgrounded": true })))
     }
 
     /// Of a call that is not over, live.
-    pub(in crate::wire::acp) fn live_title(&self, call: &CallId, way: Playback) -> Option<String> {
+    pub(in crate::acp) fn live_title(&self, call: &CallId, way: Playback) -> Option<String> {
         let shown = self.calls.get(call).filter(|_| way == Playback::Live)?;
         shown.call.as_ref().map(|it| it.title.clone())
     }
 
     /// A call ended, whose command perhaps goes on.
-    pub(in crate::wire::acp) fn begin_task(&mut self, call: &CallId, title: &str, data: &Value, lines: &mut Vec<u8>) {
+    pub(in crate::acp) fn begin_task(&mut self, call: &CallId, title: &str, data: &Value, lines: &mut Vec<u8>) {
         let Some(pid) = background_pid(data).filter(|_| self.profile.features.air.async_tasks) else { return };
         let update = TaskUpdate::AsyncTaskSpawned {
             async_task_id: call,

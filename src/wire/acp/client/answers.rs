@@ -4,10 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CallUpdate, SessionCost, SessionOption, TokenUsage};
-use crate::wire::acp::{
-    meta::messages::QuestionMeta,
-    meta::{PromptAnswerMeta, StopDetail},
-};
+use crate::acp::meta::{PromptAnswerMeta, StopDetail, messages::QuestionMeta};
 
 /// The answer to `initialize`: the agent, and what it can do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ContentBlock, block_text};
-use crate::{base::tool::ToolKind, wire::acp::meta::messages::CallMeta};
+use crate::acp::meta::messages::CallMeta;
+use castor_base::tool::ToolKind;
 
 /// A `tool_call` or `tool_call_update`: what is absent stays as it was.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ContentBlock, OfferedCommand, SessionOption, block_text};
-use crate::wire::acp::{
-    meta::PromptAnswerMeta,
-    meta::messages::{NoticeMeta, SubagentMeta},
+use crate::acp::meta::{
+    PromptAnswerMeta,
+    messages::{NoticeMeta, SubagentMeta},
 };
 
 /// A piece of a message.

@@ -113,7 +113,7 @@ fn messages(folder: &Path, extension: &str) -> Vec<Value> {
 }
 
 fn data() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("tests/data")
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn everything_that_conversations_show_is_read() {
 /// Whole recordings are read where they are at hand.
 #[test]
 fn everything_that_other_agents_say_is_read() {
-    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/bench/transcripts");
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("../shared/bench/transcripts");
     for folder in [Some(data().join("transcripts")), recordings.is_dir().then_some(recordings)].into_iter().flatten() {
         let mut all = Vec::new();
         messages(&folder, "jsonl").iter().for_each(|it| updates(it, &mut all));

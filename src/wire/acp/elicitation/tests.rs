@@ -3,13 +3,11 @@
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{Scope, complete, form, form_answer, link, link_answer, option_answer, options};
-use crate::{
-    base::{
-        ids::{CallId, SessionId},
-        log::Answer,
-        question::{Choice, Field, FieldKind, Form, TextFormat},
-    },
-    wire::jsonrpc::message::RequestId,
+use crate::jsonrpc::message::RequestId;
+use castor_base::{
+    ids::{CallId, SessionId},
+    log::Answer,
+    question::{Choice, Field, FieldKind, Form, TextFormat},
 };
 
 fn is_valid(definition: &str, value: &Value) {

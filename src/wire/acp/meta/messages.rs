@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{
+use castor_base::{
     ids::{CallId, MessageId},
     path::AbsPath,
 };

@@ -13,7 +13,7 @@ use super::{
     host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
     prompt_options::PromptOptionsParams, question_answer::QuestionAnswerMeta,
 };
-use crate::base::{
+use castor_base::{
     host_tools::{HostExecution, HostTool},
     ids::{CallId, MessageId, SessionId, StreamId},
     money::Money,

@@ -14,7 +14,7 @@ use agent_client_protocol_schema::{
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::wire::acp::{
+use crate::acp::{
     initialize::{
         self, AcpVersion, Client, ClientFeatures, LoginCommand, LoginWays, agent_extensions, fork_points, read_host,
         read_host_tools,

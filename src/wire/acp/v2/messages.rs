@@ -7,27 +7,20 @@ use agent_client_protocol_schema::{
 use serde_json::Value;
 
 use super::{same_json, text_block, updates::push_one};
-use crate::{
-    base::{
-        content::{Part, joined_text},
-        event::{AgentEvent, DISCARDS, EXPANSION, EventKind, Speaker},
-        ids::MessageId,
-    },
-    wire::acp::{
-        content,
-        text_chunks::ChunkKind,
-        updates::{Playback, SessionView},
-    },
+use crate::acp::{
+    content,
+    text_chunks::ChunkKind,
+    updates::{Playback, SessionView},
+};
+use castor_base::{
+    content::{Part, joined_text},
+    event::{AgentEvent, DISCARDS, EXPANSION, EventKind, Speaker},
+    ids::MessageId,
 };
 
 impl SessionView {
     /// Appends what version 2 says of messages. Whether there is nothing else to be said of the event.
-    pub(in crate::wire::acp) fn show_event_v2(
-        &mut self,
-        event: &AgentEvent,
-        way: Playback,
-        lines: &mut Vec<u8>,
-    ) -> bool {
+    pub(in crate::acp) fn show_event_v2(&mut self, event: &AgentEvent, way: Playback, lines: &mut Vec<u8>) -> bool {
         let EventKind::Message { role, message_id: id, content, cuts } = &event.kind else {
             self.clear_discarded(event, lines);
             return false;

@@ -16,7 +16,7 @@ use agent_client_protocol_schema::v2::{ContentBlock, TextContent};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::initialize::{AcpVersion, ClientFeatures};
-use crate::base::{event::ToolProgress, terminal::Screen};
+use castor_base::{event::ToolProgress, terminal::Screen};
 
 /// Whether a replay shows this terminal again. castor's own belong to the conversation; a terminal that the client does not
 /// have would make it refuse the whole update.

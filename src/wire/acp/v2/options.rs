@@ -9,7 +9,7 @@ use agent_client_protocol_schema::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::wire::acp::{
+use crate::acp::{
     options::{self, ChosenOptions, OfferedOptions, SetOptionParams},
     params,
 };

@@ -9,10 +9,8 @@ use agent_client_protocol_schema::{
 use serde_json::Value;
 
 use super::{same_json, tool_calls};
-use crate::{
-    base::{shown_text::show_text, tool::ToolKind},
-    wire::acp::permission::{self, PermissionRequest},
-};
+use crate::acp::permission::{self, PermissionRequest};
+use castor_base::{shown_text::show_text, tool::ToolKind};
 
 /// The question about a call. Its reason is the question's, all else the call's.
 pub fn confirmation(asked: PermissionRequest<'_>) -> RequestPermissionRequest {

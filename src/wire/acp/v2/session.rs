@@ -13,18 +13,16 @@ use agent_client_protocol_schema::{
 use serde_json::value::RawValue;
 
 use super::{options, same_json};
-use crate::{
-    base::{
-        ids::{MessageId, SessionId},
-        mcp::{McpLink, McpServerConfig, McpTransport},
-    },
-    wire::acp::{
-        meta::OwnSessionStartMeta,
-        offered_commands::{CommandWords, wire_commands},
-        options::{ChosenOptions, OfferedOptions},
-        params,
-        session::{self, ForkParams, NewParams, SessionFolders},
-    },
+use crate::acp::{
+    meta::OwnSessionStartMeta,
+    offered_commands::{CommandWords, wire_commands},
+    options::{ChosenOptions, OfferedOptions},
+    params,
+    session::{self, ForkParams, NewParams, SessionFolders},
+};
+use castor_base::{
+    ids::{MessageId, SessionId},
+    mcp::{McpLink, McpServerConfig, McpTransport},
 };
 
 /// Reads session/new.

@@ -9,10 +9,8 @@ use agent_client_protocol_schema::{
 };
 
 use super::{same_json, updates::push_one};
-use crate::{
-    base::{event::StopKind, ids::SessionId, model},
-    wire::acp::{meta::PromptAnswerMeta, session::wire_usage},
-};
+use crate::acp::{meta::PromptAnswerMeta, session::wire_usage};
+use castor_base::{event::StopKind, ids::SessionId, model};
 
 pub fn running() -> StateUpdate {
     StateUpdate::Running(RunningStateUpdate::new())
@@ -46,7 +44,7 @@ pub fn stop_reason(stop: StopKind) -> StopReason {
 }
 
 /// A state that version 1 has for sub-agents only.
-pub(in crate::wire::acp) fn push_same(session: &SessionId, state: &v1::StateUpdate, lines: &mut Vec<u8>) {
+pub(in crate::acp) fn push_same(session: &SessionId, state: &v1::StateUpdate, lines: &mut Vec<u8>) {
     same_json(state).into_iter().for_each(|it| push(session, it, lines));
 }
 

@@ -7,24 +7,22 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 use super::updates::push;
-use crate::{
-    base::{
-        content::Part,
-        event::{
-            AgentEvent, COMPACTION, Compaction, CompactionStatus, DISCARDS, EventKind, Location, Speaker, Status,
-            ToolDisplay, ToolProgress,
-        },
-        ids::{CallId, MessageId, SessionId, StreamId},
-        log::{Entry, Fact, Mode, Tuning},
-        path::AbsPath,
-        terminal::Screen,
-        tool::{Display, ToolError, ToolKind},
+use crate::acp::{
+    initialize::{AcpVersion, ClientFeatures},
+    options::{ChosenOptions, OfferedOptions},
+    updates::{ClientProfile, SessionView},
+};
+use castor_base::{
+    content::Part,
+    event::{
+        AgentEvent, COMPACTION, Compaction, CompactionStatus, DISCARDS, EventKind, Location, Speaker, Status,
+        ToolDisplay, ToolProgress,
     },
-    wire::acp::{
-        initialize::{AcpVersion, ClientFeatures},
-        options::{ChosenOptions, OfferedOptions},
-        updates::{ClientProfile, SessionView},
-    },
+    ids::{CallId, MessageId, SessionId, StreamId},
+    log::{Entry, Fact, Mode, Tuning},
+    path::AbsPath,
+    terminal::Screen,
+    tool::{Display, ToolError, ToolKind},
 };
 
 /// What version 2 says in place of an update of version 1.

@@ -13,7 +13,8 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::Value;
 
 use super::{same_json, text_block};
-use crate::{base::shown_text::show_text, wire::acp::git_patch::git_patch};
+use crate::acp::git_patch::git_patch;
+use castor_base::shown_text::show_text;
 
 /// A call that is told of for the first time, or once more as a whole.
 pub(super) fn begun(mut call: v1::ToolCall) -> Vec<SessionUpdate> {

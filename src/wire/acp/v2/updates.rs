@@ -9,20 +9,18 @@ use agent_client_protocol_schema::{
 };
 
 use super::{options, same_json, tool_calls};
-use crate::{
-    base::ids::SessionId,
-    wire::{acp::plans::TODOS, jsonrpc::write},
-};
+use crate::{acp::plans::TODOS, jsonrpc::write};
+use castor_base::ids::SessionId;
 
 /// Appends what version 2 says in place of this.
-pub(in crate::wire::acp) fn push(session: &SessionId, update: v1::SessionUpdate, lines: &mut Vec<u8>) {
+pub(in crate::acp) fn push(session: &SessionId, update: v1::SessionUpdate, lines: &mut Vec<u8>) {
     for it in project(update) {
         push_one(session, it, lines);
     }
 }
 
 /// The same for the end of a call that was cancelled, which version 1 calls failed.
-pub(in crate::wire::acp) fn push_cancelled(session: &SessionId, update: v1::ToolCallUpdate, lines: &mut Vec<u8>) {
+pub(in crate::acp) fn push_cancelled(session: &SessionId, update: v1::ToolCallUpdate, lines: &mut Vec<u8>) {
     for mut it in tool_calls::changed(update) {
         if let SessionUpdate::ToolCallUpdate(call) = &mut it {
             call.status = MaybeUndefined::Value(ToolCallStatus::Cancelled);
