@@ -29,6 +29,8 @@ mod names;
 mod pages;
 #[path = "tidy/places.rs"]
 mod places;
+#[path = "tidy/protocol.rs"]
+mod protocol;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/shape.rs"]

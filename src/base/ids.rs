@@ -137,3 +137,11 @@ impl fmt::Display for ElicitationId {
         write!(f, "e{}", self.0)
     }
 }
+
+/// Fewest characters by which a session may be named. Numbers of turns have fewer.
+pub const MIN_NAMED: usize = 5;
+
+/// Whether `word` names a session: its id, or the beginning or the end of it.
+pub fn is_named(id: &str, word: &str) -> bool {
+    id == word || (word.len() >= MIN_NAMED && (id.starts_with(word) || id.ends_with(word)))
+}

@@ -14,6 +14,9 @@ use crate::{
     tool_offer::ToolOffer,
 };
 
+/// The model that needs no key and no network.
+pub const DEMO: &str = "demo";
+
 /// One request to a model. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {

@@ -1,6 +1,6 @@
 //! Exit codes of all commands: one table for their help and for the reference.
 
-use crate::cli::client::failure;
+use castor_client::failure;
 
 /// Something is not as it should be, or could not be done.
 pub const EXIT_FAILED: u8 = 1;

@@ -10,7 +10,7 @@ use super::{
         ansi::paint,
         text::{Color, Line, Style},
     },
-    sessions::{CommandContext, CommandError, find, ids::MIN_ID},
+    sessions::{CommandContext, CommandError, find},
     terminal_text::escape_line,
 };
 use crate::cli::render::words::count;
@@ -18,7 +18,7 @@ use castor_agent::server::tasks::{checkpoint_tasks::unified_diff, looks};
 use castor_base::{
     checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},
     event::{EventKind, Location, ToolDisplay, ToolProgress},
-    ids::{CheckpointId, MessageId, SessionId},
+    ids::{CheckpointId, MIN_NAMED, MessageId, SessionId},
     log::{Entry, Fact},
     path::AbsPath,
     tool::ToolKind,
@@ -149,7 +149,7 @@ impl UndoArgs {
     /// How many turns, and of which session: a lone word that is no number is a session.
     fn turns_and_session(&self) -> (Option<usize>, Option<&str>) {
         // As many digits may be a session's short id.
-        let word = self.turns.as_ref().filter(|it| it.len() < MIN_ID);
+        let word = self.turns.as_ref().filter(|it| it.len() < MIN_NAMED);
         let number = word.and_then(|it| it.parse().ok().filter(|it| *it > 0));
         match (number, &self.session) {
             (None, None) => (None, self.turns.as_deref()),
@@ -173,7 +173,7 @@ pub fn run(
         return Err(CommandError::input(format!("{word} is no number of turns")));
     }
     if let UndoVerb::Undo(UndoArgs { turns: Some(word), .. }) = verb
-        && (word.len() < MIN_ID && word.parse() == Ok(0_u64))
+        && (word.len() < MIN_NAMED && word.parse() == Ok(0_u64))
     {
         let why = format!("{word}: castor undo undoes the last turn; give a number from 1, or a session's id");
         return Err(CommandError::input(why));

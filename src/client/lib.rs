@@ -6,7 +6,14 @@ pub mod agents;
 pub mod call;
 pub mod entries;
 pub mod facts;
+pub mod failure;
+pub mod incoming;
+pub mod listing;
+pub mod machine;
+pub mod opening;
 pub mod peer;
+pub mod questions;
+pub mod steering;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jsonrpsee::types::ErrorObjectOwned;
+
 use crate::{
     errors::auth_required,
     model::{
@@ -11,12 +13,9 @@ use crate::{
         outages::Outages,
         providers,
     },
-    settings::{
-        Connection, Settings,
-        options::{DEMO, Options},
-    },
+    settings::{Connection, Settings, options::Options},
 };
-use castor_base::path::AbsPath;
+use castor_base::{model::DEMO, path::AbsPath};
 use castor_hands::{
     disk, door,
     http::Http,
@@ -32,7 +31,6 @@ use castor_models::providers::{
     script::Script,
 };
 use castor_wire::jsonrpc::error;
-use jsonrpsee::types::ErrorObjectOwned;
 
 /// What decides which model is asked, and how.
 #[derive(Clone, Copy)]

@@ -8,13 +8,10 @@ use super::{
     model_factory::{ModelContext, ModelFactory},
     outages, providers,
 };
-use crate::settings::{
-    ModelSettings, Settings,
-    options::{DEMO, Options},
-};
+use crate::settings::{ModelSettings, Settings, options::Options};
 use castor_base::{
     ids::SessionId,
-    model::{Details, Failure, FailureKind},
+    model::{DEMO, Details, Failure, FailureKind},
 };
 use castor_engine::routing::{
     Chain,

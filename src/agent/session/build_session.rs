@@ -24,10 +24,7 @@ use crate::{
         },
         web_search,
     },
-    settings::{
-        Flag, McpSettings, Provider, Settings,
-        options::{DEMO, Options},
-    },
+    settings::{Flag, McpSettings, Provider, Settings, options::Options},
 };
 use castor_base::{
     agent::FolderAgents,
@@ -35,6 +32,7 @@ use castor_base::{
     ids::SessionId,
     log::Mode,
     mcp::{McpServerConfig, ServerRules, merge_servers},
+    model::DEMO,
     path::AbsPath,
     sandbox::{Confinement, SandboxGrant},
     saved_memory::SavedMemory,

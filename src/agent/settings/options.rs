@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::settings::{Flag, provider_routing::ProviderRouting};
-use castor_base::{log::Mode, path::AbsPath};
+use castor_base::{log::Mode, model::DEMO, path::AbsPath};
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -56,9 +56,6 @@ impl Options {
         self.script.is_some() || self.model.as_deref() == Some(DEMO)
     }
 }
-
-/// The model that needs no key and no network.
-pub const DEMO: &str = "demo";
 
 #[derive(Clone, Debug)]
 pub struct Script {

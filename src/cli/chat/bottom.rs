@@ -7,7 +7,6 @@ use super::lower::{Action, Draft, Drawn, Key, News, Panel, ProposedText, Theme};
 use crate::cli::{
     client::{
         approval::{QuestionLook, QuestionStep, Settled},
-        client_requests::{Answer, Question},
         question::QuestionKind,
         question_queue::QuestionQueue,
         question_subject::{QuestionPlace, wrap_indented},
@@ -17,7 +16,10 @@ use crate::cli::{
         wrap::wrap,
     },
 };
-use castor_client::call::Call;
+use castor_client::{
+    call::Call,
+    questions::{Answer, Question},
+};
 
 /// Nobody has read a question that came up so shortly before a key: the key meant something else.
 const GLANCE: Duration = Duration::from_millis(400);
@@ -156,7 +158,6 @@ impl Bottom {
 
     /// Takes a question about `call`. Whether it is shown now: others wait for their turn.
     pub fn ask(&mut self, question: Question, call: &Call, cwd: &str, takes_words: bool, now: Duration) -> bool {
-        let Some(question) = self.questions.keep_unless_withdrawn(question) else { return false };
         let place = QuestionPlace { cwd, width: self.width, runs_programs: true };
         if !self.questions.push(question, call, &place, takes_words) || self.questions.len() > 1 {
             return false;
@@ -175,9 +176,14 @@ impl Bottom {
         (self.is_outdated, self.shown_at) = (true, now);
     }
 
+    /// Answers for the agent, by the number of their question.
+    pub fn take_answers(&mut self) -> Vec<(u64, Answer)> {
+        self.questions.take_answers()
+    }
+
     /// The agent takes a question back.
-    pub fn withdraw(&mut self, request: &str, now: Duration) {
-        let Some(at) = self.questions.find_or_expect(request) else { return };
+    pub fn withdraw(&mut self, number: u64, now: Duration) {
+        let Some(at) = self.questions.find(number) else { return };
         self.settle(at, Settled::new(Answer::Withdrawn, "no longer asked"));
         if at == 0 {
             self.show(now);

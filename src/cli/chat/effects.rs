@@ -1,31 +1,25 @@
 //! Orders of the chat's state to the world, such as a prompt, a mode or an external editor.
 
-use super::lower::{Draft, ProposedText, RewindWhat};
+use super::lower::{Draft, ProposedText};
 use crate::cli::render::text::Line;
+use castor_client::{machine::ClientRequest, questions::Answer};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// A turn begins with this message.
     Prompt(Draft),
+    /// The answer to a question of the agent, by its number.
+    Answer(u64, Answer),
     /// Words for the turn that is under way.
     Steer(String),
     /// The turn is cancelled.
     Cancel,
-    SetMode(String),
-    SetOption {
-        id: String,
-        value: String,
-    },
+    Ask(ClientRequest),
     OpenSession(String),
     /// A picker of sessions is wanted.
     ListSessions,
     /// A picker of messages to go back to is wanted.
     ListMessages,
-    Redo,
-    Rewind {
-        prompt: String,
-        what: RewindWhat,
-    },
     FindFiles(String),
     SearchSessions {
         query: String,

@@ -6,6 +6,7 @@
 
 pub use crate::cli::client::{keys::KeyPress as Key, question_subject::ProposedText};
 use crate::cli::render::text::{Color, Line, Style};
+pub use castor_client::machine::RewindWhat;
 
 /// A panel in the last lines of the screen: a composer, a picker or a question.
 pub trait Panel {
@@ -104,13 +105,6 @@ pub enum Action {
     Close,
     /// The chat ends.
     Quit,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RewindWhat {
-    Both,
-    Files,
-    Conversation,
 }
 
 /// A message of the frame to a panel.

@@ -31,26 +31,22 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::mpsc;
-
 use self::{
     composer::Composer,
     lower::Draft,
     replay::Replay,
     screen::ChatScreen,
-    session_loop::{AgentLink, ChatKeys, ChatSources, SessionLoop, listen_resizes, shown_folder},
+    session_loop::{ChatKeys, ChatPlace, ChatSources, SessionLoop, listen_resizes, shown_folder},
     state::Chat,
     terminal_traits::TerminalTraits,
 };
 use super::{
     args::{CHOOSE, ChatArgs, RunArgs},
     client::{
-        child::{self, Agent, AgentCommand, Pipes},
-        client_requests::RequestHandlers,
+        child::{Agent, AgentCommand},
         earlier_session,
-        failure::{Exit, Failure},
         key_input::KeyInput,
-        session_start::SessionRequest,
+        link::AgentLink,
         signals,
         start::{self, RunContext},
         terminal, trust_question,
@@ -64,12 +60,13 @@ use castor_agent::{
     session::confinement,
 };
 use castor_base::{clock::Now, path::AbsPath};
+use castor_client::{
+    failure::{Exit, Failure},
+    opening::SessionRequest,
+};
 use castor_hands::{process::cbreak::KeyModes, secrets::Env};
-use castor_models::acp_agent::connection::Peer;
 use castor_tools::workspace;
 
-/// Questions that may wait.
-const QUEUE: usize = 16;
 const MAX_SHOWN: usize = 600;
 /// Without a terminal of its own the chat has nothing to draw on.
 const NO_TERMINAL: &str = "castor chat needs a terminal; castor run sends one prompt";
@@ -269,27 +266,19 @@ fn start(
     cwd: AbsPath,
 ) -> Result<(Agent, SessionLoop), Failure> {
     let (agent, pipes) = start::start_agent(launch)?;
-    let Pipes { stdin, stdout, stderr } = pipes;
-    let (peer, incoming) = Peer::connect(stdout, stdin);
-    let (to, questions) = mpsc::channel(QUEUE);
-    let handlers = RequestHandlers::new(to).map_err(|it| Failure::new(Exit::Failed, it.to_string()))?;
     let heard = |it: io::Error| Failure::new(Exit::Failed, format!("signals cannot be heard: {it}"));
     let signals = signals::listen_signals().map_err(heard)?;
     let resizes = listen_resizes().map_err(heard)?;
-    let sources = ChatSources { incoming, questions, signals, stderr, resizes };
-    let link = AgentLink::new(peer, handlers, cwd);
-    Ok((agent, SessionLoop::new(chat, screen, link, sources, keys)))
+    let (link, sources) = (AgentLink::connect(pipes), ChatSources { signals, resizes });
+    Ok((agent, SessionLoop::new((chat, screen), link, ChatPlace::new(cwd), sources, keys)))
 }
 
 /// Says how it ended, and lets go of the agent.
 async fn conclude(mut session: SessionLoop, mut agent: Agent, exit: Exit) -> Exit {
     let now = session.now();
     if exit == Exit::Failed && !session.is_over() {
-        let fate = agent.exit_status().await;
-        session.drain_stderr().await;
-        let how = fate.map_or_else(|| "closed its output".to_owned(), child::describe_status);
-        let hint = session.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
-        session.chat.end(&format!("the agent {how}{hint}"), now);
+        let why = session.link.describe_end(Some(&mut agent), "").await;
+        session.chat.end(&why, now);
     }
     session.keep_unsent();
     let id = session.close();

@@ -1,11 +1,11 @@
-//! The loop of the chat: keys, the agent, questions, signals, resizes and draws, one after the other.
+//! The loop of the chat: keys, the agent, signals, resizes and draws, one after the other.
 
 mod agent;
 mod panels;
 mod user;
 
 use std::{
-    io,
+    future, io,
     path::Path,
     pin::Pin,
     sync::{Arc, atomic::AtomicU64},
@@ -13,48 +13,31 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use jsonrpsee::core::client::Error;
-use serde_json::Value;
 use tempfile::TempDir;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::sync::mpsc;
 
-use super::{
-    pickers::{rewind::RewindRow, sessions::SessionRow},
-    replay::Replay,
-    screen::ChatScreen,
-    state::Chat,
-};
+use super::{lower::News, pickers::rewind::RewindRow, replay::Replay, screen::ChatScreen, state::Chat};
 use crate::cli::{
     client::{
-        child::StderrTail,
-        client_requests::{Question, RequestHandlers},
-        failure::{Exit, Failure},
         key_input::{KeyInput, Typed},
-        session_start::OpenedSession,
+        link::{AgentLink, LinkEvent},
         signals::UserSignal,
-        steering::{Steering, SteeringOutcome},
     },
     render::text::Line,
 };
 use castor_base::path::AbsPath;
-use castor_models::acp_agent::connection::{Incoming, Peer};
+use castor_client::failure::Exit;
 use castor_wire::acp::client::PromptAbilities;
 
-/// Requests of the agent that may be open at once; when that many are, nothing more is read.
-const MAX_HANDLERS: usize = 64;
 /// Updates that are taken before the next look at keys and draws.
 const BATCH: usize = 256;
 /// Lines and bytes that wait to be drawn: with that, nothing more is read. The end of an answer makes lines of all these
 /// bytes at once, and keys wait for that.
 const MAX_WAITING: (usize, usize) = (4_000, 24 << 10);
 
-/// All that is listened to.
+/// Signals and resizes.
 pub struct ChatSources {
-    pub incoming: mpsc::Receiver<Incoming>,
-    pub questions: mpsc::Receiver<Question>,
     pub signals: mpsc::Receiver<UserSignal>,
-    /// Lines of the agent's stderr.
-    pub stderr: mpsc::Receiver<String>,
     pub resizes: mpsc::Receiver<()>,
 }
 
@@ -73,138 +56,99 @@ impl ChatKeys {
     }
 }
 
-/// An answer that was waited for beside everything else.
-enum Reply {
-    Opened(Box<Result<Option<OpenedSession>, Failure>>),
-    Prompted(Result<Value, Error>),
-    /// Another session, by its id.
-    Loaded(String, Result<Value, Error>),
-    /// A mode or an option was set.
-    Set(Result<Value, Error>),
-    Checkpoints(Value),
-    /// The checkpoints that a session had before this chat.
-    Known(Value),
-    Servers(Value),
-    Rewound(Result<Value, Error>),
-    Sessions(Result<Vec<SessionRow>, Error>),
+/// The result of a job of this machine's, which was waited for beside everything else.
+enum JobResult {
     Found {
         query: String,
         lines: Vec<(String, String)>,
     },
     /// The bytes of an image, or why there is none.
     Clipboard(Result<Vec<u8>, String>),
-    /// The user's messages, as events, and what their turns changed.
-    Messages(Result<(Value, Value), Error>),
     Files(Vec<String>),
     Notes(Vec<String>),
     /// Nothing is known, and nothing is said about it.
     Nothing,
 }
 
-type ReplyFuture = Pin<Box<dyn Future<Output = Reply>>>;
+type JobFuture = Pin<Box<dyn Future<Output = JobResult>>>;
 
 enum ChatEvent {
     Signal(UserSignal),
     Typed(Typed),
     Resized,
-    Question(Question),
-    Handled,
-    Steered(SteeringOutcome),
-    Log(String),
-    Incoming(Option<Incoming>),
-    Reply(Reply),
+    Link(LinkEvent),
+    Job(JobResult),
     Draw,
 }
 
 pub struct SessionLoop {
     pub chat: Chat,
     pub screen: ChatScreen,
-    link: AgentLink,
+    pub link: AgentLink,
     sources: ChatSources,
     keys: ChatKeys,
-    pub started: Instant,
+    jobs: FuturesUnordered<JobFuture>,
+    place: ChatPlace,
     last_key: Instant,
     /// The user's messages that a rewind was offered for.
     messages: Vec<RewindRow>,
     /// What is replayed while a session opens.
     replay: Option<Replay>,
-    pub tail: StderrTail,
     /// Images of the clipboard.
     images: Option<TempDir>,
     /// Why the loop ends.
     end: Option<Exit>,
 }
 
-/// The connection to the agent.
-pub struct AgentLink {
-    peer: Peer,
-    handlers: RequestHandlers,
-    answering: JoinSet<()>,
-    replies: FuturesUnordered<ReplyFuture>,
-    steering: Steering,
+/// The folder of the chat, and what its agent takes.
+pub struct ChatPlace {
+    cwd: AbsPath,
     capabilities: PromptAbilities,
     /// Counts the searches: the last one is wanted.
     searches: Arc<AtomicU64>,
-    pub session: Option<String>,
     /// The picker of sessions comes up as soon as there is an agent to ask.
     picks_session: bool,
-    cwd: AbsPath,
 }
 
-impl AgentLink {
-    pub fn new(peer: Peer, handlers: RequestHandlers, cwd: AbsPath) -> Self {
-        Self {
-            peer,
-            handlers,
-            answering: JoinSet::new(),
-            replies: FuturesUnordered::new(),
-            steering: Steering::default(),
-            capabilities: PromptAbilities::default(),
-            searches: Arc::default(),
-            session: None,
-            picks_session: false,
-            cwd,
-        }
-    }
-
-    /// Asks the agent beside everything else.
-    fn request(
-        &self,
-        method: &'static str,
-        params: Value,
-        reply: impl FnOnce(Result<Value, Error>) -> Reply + 'static,
-    ) {
-        let answer = self.peer.request(method, params);
-        self.replies.push(Box::pin(async move { reply(answer.await) }));
+impl ChatPlace {
+    pub fn new(cwd: AbsPath) -> Self {
+        Self { cwd, capabilities: PromptAbilities::default(), searches: Arc::default(), picks_session: false }
     }
 }
 
 impl SessionLoop {
-    pub fn new(chat: Chat, screen: ChatScreen, link: AgentLink, sources: ChatSources, keys: ChatKeys) -> Self {
-        let now = Instant::now();
+    pub fn new(
+        view: (Chat, ChatScreen),
+        link: AgentLink,
+        place: ChatPlace,
+        sources: ChatSources,
+        keys: ChatKeys,
+    ) -> Self {
+        let (chat, screen) = view;
         Self {
             chat,
             screen,
             link,
             sources,
             keys,
-            started: now,
-            last_key: now,
+            jobs: FuturesUnordered::new(),
+            place,
+            last_key: Instant::now(),
             messages: Vec::new(),
             replay: None,
-            tail: StderrTail::default(),
             images: None,
             end: None,
         }
     }
 
     pub fn now(&self) -> Duration {
-        self.started.elapsed()
+        self.link.now()
     }
 
     /// Lives until the user leaves or the agent is gone.
     pub async fn run(&mut self) -> Exit {
         loop {
+            self.link.carry_out().await;
             if let Some(exit) = self.end {
                 return exit;
             }
@@ -231,21 +175,16 @@ impl SessionLoop {
 
     async fn next_event(&mut self) -> ChatEvent {
         let is_behind = self.is_behind();
-        let can_read = self.link.answering.len() < MAX_HANDLERS && !is_behind;
         let sources = &mut self.sources;
-        // In order of urgency; an answer last, as everything that was written before it comes first.
+        // In order of urgency.
         tokio::select! {
             biased;
             Some(it) = sources.signals.recv() => ChatEvent::Signal(it),
             it = self.keys.next() => ChatEvent::Typed(it),
             Some(()) = sources.resizes.recv() => ChatEvent::Resized,
-            () = self.screen.draw_is_due(&self.chat, self.started) => ChatEvent::Draw,
-            Some(it) = sources.questions.recv() => ChatEvent::Question(it),
-            Some(_) = self.link.answering.join_next() => ChatEvent::Handled,
-            Some(it) = self.link.steering.next() => ChatEvent::Steered(it),
-            Some(it) = sources.stderr.recv() => ChatEvent::Log(it),
-            it = sources.incoming.recv(), if can_read => ChatEvent::Incoming(it),
-            Some(it) = self.link.replies.next(), if !is_behind => ChatEvent::Reply(it),
+            () = self.screen.draw_is_due(&self.chat, self.link.started) => ChatEvent::Draw,
+            it = self.link.next(future::ready(())), if !is_behind => ChatEvent::Link(it),
+            Some(it) = self.jobs.next(), if !is_behind => ChatEvent::Job(it),
         }
     }
 
@@ -268,43 +207,38 @@ impl SessionLoop {
                 self.screen.take_size();
                 self.chat.set_stale();
             }
-            ChatEvent::Question(it) => self.chat.ask(it, now),
-            // The message itself is on the screen.
-            ChatEvent::Steered(SteeringOutcome::Read) => (),
-            ChatEvent::Steered(SteeringOutcome::Late { typed, .. }) => self.chat.send_after_turn(typed, now),
-            ChatEvent::Steered(it) => self.chat.note(&it.in_words()),
-            ChatEvent::Log(line) => {
-                self.tail.push(&line);
-                self.chat.log(&line);
-            }
-            ChatEvent::Incoming(Some(it)) => self.take_incoming(it),
-            ChatEvent::Incoming(None) => {
+            ChatEvent::Link(LinkEvent::Log(line)) => self.chat.log(&line),
+            ChatEvent::Link(LinkEvent::Turned) => self.take_batch(),
+            ChatEvent::Link(LinkEvent::Lost) => {
                 self.chat.lose_agent(now);
                 self.end = Some(Exit::Failed);
             }
-            ChatEvent::Reply(it) => {
-                // These were written before the answer.
-                while let Ok(it) = self.sources.incoming.try_recv() {
-                    self.incoming(it);
-                }
-                self.reply(it);
-            }
-            ChatEvent::Handled | ChatEvent::Draw => (),
+            ChatEvent::Job(it) => self.take_result(it),
+            ChatEvent::Draw => (),
         }
     }
 
     /// What is there already comes along: a stream of small updates costs one turn of the loop.
-    fn take_incoming(&mut self, first: Incoming) {
-        self.incoming(first);
+    fn take_batch(&mut self) {
+        self.take_all_news();
         for _ in 0..BATCH {
-            if self.is_behind() {
+            if self.is_behind() || !self.link.take_more() {
                 return;
             }
-            match self.sources.incoming.try_recv() {
-                Ok(it) => self.incoming(it),
-                Err(_) => return,
-            }
+            self.take_all_news();
         }
+    }
+
+    fn take_result(&mut self, result: JobResult) {
+        let now = self.now();
+        match result {
+            JobResult::Found { query, lines } => self.chat.tell(&News::Found { query, lines }, now),
+            JobResult::Clipboard(image) => self.take_image(image),
+            JobResult::Files(paths) => self.chat.tell(&News::Files { query: String::new(), paths }, now),
+            JobResult::Notes(notes) => notes.iter().for_each(|it| self.chat.note(it)),
+            JobResult::Nothing => (),
+        }
+        self.chat.set_stale();
     }
 }
 

@@ -21,6 +21,7 @@ use crate::cli::{
         view::{TurnView, ViewOptions},
     },
 };
+use castor_client::machine::ClientRequest;
 
 /// Messages that may wait for the end of the turn.
 const MAX_QUEUE: usize = 20;
@@ -96,6 +97,8 @@ impl Chat {
     }
 
     pub fn take_effects(&mut self) -> Vec<Effect> {
+        let answers = self.bottom.take_answers().into_iter();
+        self.effects.extend(answers.map(|(number, answer)| Effect::Answer(number, answer)));
         mem::take(&mut self.effects)
     }
 
@@ -233,12 +236,12 @@ impl Chat {
             Action::OpenSessions => Effect::ListSessions,
             Action::OpenRewind if self.agent.is_castor && self.phase == ChatPhase::Idle => Effect::ListMessages,
             Action::OpenRewind => return self.note("only a session of castor's goes back, and only between two turns"),
-            Action::Redo => Effect::Redo,
-            Action::Rewind { prompt, what } => Effect::Rewind { prompt, what },
+            Action::Redo => Effect::Ask(ClientRequest::Redo),
+            Action::Rewind { prompt, what } => Effect::Ask(ClientRequest::Rewind { prompt, what }),
             Action::OpenEditor(text) => Effect::EditText(text),
             Action::NeedFiles { query } => Effect::FindFiles(query),
             Action::Remember(line) => Effect::Remember(line),
-            Action::SetOption { id, value } => Effect::SetOption { id, value },
+            Action::SetOption { id, value } => Effect::Ask(ClientRequest::SetOption { id, value }),
             Action::OpenSession { id } => Effect::OpenSession(id),
             Action::SearchSessions { query, ids } => Effect::SearchSessions { query, ids },
             Action::ReadClipboard => Effect::ReadClipboard,
@@ -359,7 +362,7 @@ impl Chat {
         if let Some(mode) = self.status.next_mode() {
             // The answer comes soon, and the next press goes on from here.
             self.status.facts.mode.clone_from(&mode);
-            self.effects.push(Effect::SetMode(mode));
+            self.effects.push(Effect::Ask(ClientRequest::SetMode(mode)));
         }
     }
 

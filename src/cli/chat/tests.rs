@@ -23,7 +23,6 @@ use std::{fmt::Write, fs, path::Path, time::Duration};
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use super::{
     composer::Composer,
@@ -32,15 +31,15 @@ use super::{
     state::Chat,
 };
 use crate::cli::{
-    client::{
-        client_requests::{Answer, Question, QuestionSubject},
-        failure::Failure,
-        keys::{KeyDecoder, KeyPress},
-        session_start::OpenedSession,
-    },
+    client::keys::{KeyDecoder, KeyPress},
     render::{painter::Painter, text::Line},
 };
 use castor_base::question::{Choice, Field, FieldKind, Form};
+use castor_client::{
+    failure::Failure,
+    opening::OpenedSession,
+    questions::{Question, QuestionSubject},
+};
 use castor_wire::acp::client::{ClientEvent, read_text, read_value};
 
 mod burst;
@@ -54,7 +53,8 @@ struct Stage {
     terminal: vt100::Parser,
     size: (usize, usize),
     now: Duration,
-    open: Vec<(String, oneshot::Receiver<Answer>)>,
+    /// Ids of the questions, in their order.
+    asked: Vec<String>,
     proposed: Option<ProposedText>,
     kept: String,
 }
@@ -67,7 +67,7 @@ impl Stage {
             terminal: vt100::Parser::new(rows as u16, columns as u16, 0),
             size: (columns, rows),
             now: Duration::ZERO,
-            open: Vec::new(),
+            asked: Vec::new(),
             proposed: None,
             kept: String::new(),
         }
@@ -96,7 +96,10 @@ impl Stage {
                 self.chat.answer_with_edit(&proposed, &rest.replace("\\n", "\n"), self.now);
             }
             "late" => self.chat.send_after_turn(rest.to_owned(), self.now),
-            "withdraw" => self.chat.withdraw(rest, self.now),
+            "withdraw" => {
+                let at = self.asked.iter().position(|id| id == rest).unwrap();
+                self.chat.withdraw(at as u64, self.now);
+            }
             "end" => self.end(rest),
             "gone" => self.chat.end(rest, self.now),
             "show" => self.show(),
@@ -119,16 +122,13 @@ impl Stage {
                     writeln!(self.kept, "→ {it:?}").unwrap();
                     self.proposed = Some(it);
                 }
+                Effect::Answer(number, answer) => {
+                    writeln!(self.kept, "→ {}: {answer:?}", self.asked[number as usize]).unwrap();
+                }
+                Effect::Ask(it) => writeln!(self.kept, "→ {it:?}").unwrap(),
                 it => writeln!(self.kept, "→ {it:?}").unwrap(),
             }
         }
-        self.open.retain_mut(|(id, answer)| match answer.try_recv() {
-            Ok(it) => {
-                writeln!(self.kept, "→ {id}: {it:?}").unwrap();
-                false
-            }
-            Err(_) => true,
-        });
     }
 
     fn open(&mut self, is_castor: bool) {
@@ -180,11 +180,10 @@ impl Stage {
     }
 
     fn put(&mut self, id: &str, about: QuestionSubject) {
-        let (answer, settled) = oneshot::channel();
-        let question =
-            Question { request: id.to_owned(), session: None, agent: None, call: Some(id.to_owned()), about, answer };
+        let number = self.asked.len() as u64;
+        let question = Question { number, session: None, agent: None, call: Some(id.to_owned()), about };
+        self.asked.push(id.to_owned());
         self.chat.ask(question, self.now);
-        self.open.push((id.to_owned(), settled));
     }
 
     fn end(&mut self, rest: &str) {

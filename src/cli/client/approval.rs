@@ -1,7 +1,6 @@
 //! Approval question: what a tool call would do, why it is asked, and the options of the answer.
 
 use super::{
-    client_requests::Answer,
     keys::KeyPress,
     line_editor::LineEditor,
     menu::{Menu, MenuOption},
@@ -11,6 +10,7 @@ use crate::cli::render::{
     text::{Color, Line, Style},
     wrap::wrap,
 };
+use castor_client::questions::Answer;
 use castor_wire::acp::client::PermissionChoice;
 
 const HELP: &[&str] = &[

@@ -8,13 +8,13 @@ use std::{path::PathBuf, sync::Arc};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::{
-    failure::Failure,
     media::{Contents, classify},
     prompt::Attachment,
 };
 use crate::cli::terminal_text::clean_line;
 use castor_agent::{server::event_loop::unix_ms, session::place::load_ground, settings::options::Options};
 use castor_base::{file_uri, guarded_names::SECRETS, path::AbsPath, path_text};
+use castor_client::failure::Failure;
 use castor_hands::{disk, secrets::Env};
 use castor_tools::{
     builtin::walk::{self, IgnoreRules, Matcher},

@@ -5,14 +5,18 @@ use std::{
     io::{BufRead, BufReader, Write},
 };
 
-use super::failure::{Exit, Failure};
 use crate::cli::{
     args::{CHOOSE, RunArgs},
-    sessions::{self, CommandContext, CommandError, CommandLook, ids::MIN_ID, list, numbered},
+    sessions::{self, CommandContext, CommandError, CommandLook, list, numbered},
     terminal_text::{clean_line, typed_line},
 };
 use castor_agent::server::{event_loop::unix_ms, serve};
-use castor_base::{clock::Now, ids::SessionId, path::AbsPath};
+use castor_base::{
+    clock::Now,
+    ids::{MIN_NAMED, SessionId},
+    path::AbsPath,
+};
+use castor_client::failure::{Exit, Failure};
 use castor_hands::secrets::Env;
 use castor_tools::workspace;
 
@@ -69,8 +73,8 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
 fn check_new_id(id: &str) -> Result<(), Failure> {
     let id = SessionId::from(id);
     // A shorter one could not be named: it would be a number, or a slip.
-    if !id.is_safe() || id.as_str() == LATEST || id.as_str().len() < MIN_ID {
-        let why = format!("it needs {MIN_ID} characters at least, all of them letters, digits, `-` or `_`");
+    if !id.is_safe() || id.as_str() == LATEST || id.as_str().len() < MIN_NAMED {
+        let why = format!("it needs {MIN_NAMED} characters at least, all of them letters, digits, `-` or `_`");
         return Err(Failure::input(format!("--session-id {:?}: {why}", clean_line(id.as_str(), MAX_WORDS))));
     }
     let env = Env::from_process();

@@ -6,11 +6,9 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time};
 
-use super::{
-    failure::Failure,
-    media::{Contents, classify},
-};
+use super::media::{Contents, classify};
 use castor_base::file_uri;
+use castor_client::failure::Failure;
 use castor_wire::acp::client::PromptAbilities;
 
 /// When to say that stdin is waited for: a script may have left an open pipe that nobody writes to.
@@ -195,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Attachment, CUT, MAX_PIPED, Prompt, PromptAbilities, WAITING, read};
-    use crate::cli::client::failure::Failure;
+    use castor_client::failure::Failure;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 

@@ -2,12 +2,12 @@
 
 use super::{
     approval::{ApprovalQuestion, QuestionStep, Settled},
-    client_requests::Answer,
     form::{FormEvent, FormInProgress},
     keys::KeyPress,
     menu::{Menu, MenuOption},
 };
 use crate::cli::render::{text::Line, wrap::wrap};
+use castor_client::questions::Answer;
 
 /// What is asked, and how it is answered.
 #[derive(Debug)]

@@ -1,12 +1,9 @@
 //! The questions that wait for an answer of the user's, the first of them shown.
 
-use std::collections::VecDeque;
-
-use tokio::sync::oneshot;
+use std::{collections::VecDeque, mem};
 
 use super::{
     approval::{self, ApprovalQuestion, Settled},
-    client_requests::{Answer, Question, QuestionSubject},
     form::FormInProgress,
     question::QuestionKind,
     question_subject::{QuestionPlace, QuestionText},
@@ -15,16 +12,18 @@ use crate::cli::{
     render::text::{Line, Style},
     terminal_text::clean_line,
 };
-use castor_client::call::Call;
+use castor_client::{
+    call::Call,
+    questions::{Answer, Question, QuestionSubject},
+};
 
 const MAX_URL: usize = 4_096;
-const MAX_WITHDRAWN: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct QuestionQueue {
     waiting: VecDeque<PendingQuestion>,
-    /// Requests that were taken back before their question got here: it comes by way of a handler's task.
-    withdrawn: VecDeque<String>,
+    /// Answers for the agent, by the number of their question.
+    answers: Vec<(u64, Answer)>,
     /// How many were answered since none waited.
     answered: usize,
 }
@@ -32,10 +31,9 @@ pub struct QuestionQueue {
 /// The first one that waits is the one that is shown.
 #[derive(Debug)]
 pub struct PendingQuestion {
-    request: String,
+    number: u64,
     pub kind: QuestionKind,
     pub text: QuestionText,
-    answer: oneshot::Sender<Answer>,
 }
 
 /// What is left of a question that is settled.
@@ -69,12 +67,12 @@ impl QuestionQueue {
         self.waiting.len()
     }
 
-    /// The question, unless the agent has taken it back already.
-    pub fn keep_unless_withdrawn(&mut self, question: Question) -> Option<Question> {
-        let Some(at) = self.withdrawn.iter().position(|it| *it == question.request) else { return Some(question) };
-        self.withdrawn.remove(at);
-        _ = question.answer.send(Answer::Withdrawn);
-        None
+    pub fn answer(&mut self, number: u64, answer: Answer) {
+        self.answers.push((number, answer));
+    }
+
+    pub fn take_answers(&mut self) -> Vec<(u64, Answer)> {
+        mem::take(&mut self.answers)
     }
 
     /// Takes a question about `call`. `takes_words`: a no may have a reason. Whether it waits now: one without options does
@@ -85,7 +83,7 @@ impl QuestionQueue {
             QuestionSubject::Permission(asked) => {
                 let options = approval::options(&asked.options);
                 if options.is_empty() {
-                    _ = question.answer.send(Answer::Cancelled);
+                    self.answer(question.number, Answer::Cancelled);
                     return false;
                 }
                 let mut text = QuestionText::of_call(call, place);
@@ -106,26 +104,19 @@ impl QuestionQueue {
         if !agent.is_empty() {
             text.name_agent(&agent);
         }
-        self.waiting.push_back(PendingQuestion { request: question.request, kind, text, answer: question.answer });
+        self.waiting.push_back(PendingQuestion { number: question.number, kind, text });
         true
     }
 
-    /// The place of a question that the agent takes back; of one that is not here yet the request is remembered.
-    pub fn find_or_expect(&mut self, request: &str) -> Option<usize> {
-        let at = self.waiting.iter().position(|it| it.request == request);
-        if at.is_none() {
-            if self.withdrawn.len() == MAX_WITHDRAWN {
-                self.withdrawn.pop_front();
-            }
-            self.withdrawn.push_back(request.to_owned());
-        }
-        at
+    /// The place of the question with this number.
+    pub fn find(&self, number: u64) -> Option<usize> {
+        self.waiting.iter().position(|question| question.number == number)
     }
 
-    /// Sends the answer of a question.
+    /// Settles a question.
     pub fn settle(&mut self, at: usize, settled: Settled) -> SettledRecord {
         let Some(it) = self.waiting.remove(at) else { return SettledRecord::default() };
-        _ = it.answer.send(settled.answer);
+        self.answer(it.number, settled.answer);
         let mut res = SettledRecord { line: None, words: settled.words };
         // Of those behind the first nothing was shown.
         if at > 0 {

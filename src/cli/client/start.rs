@@ -7,12 +7,12 @@ use std::{
 
 use super::{
     child::{self, Agent, AgentCommand, Pipes},
-    failure::{Exit, Failure},
     local_servers, terminal,
 };
 use crate::cli::{args::RunArgs, render::ansi::wants_color, terminal_text::clean_line};
 use castor_agent::telemetry::LOG_VAR;
 use castor_base::{path::AbsPath, sandbox::SandboxLevel};
+use castor_client::failure::{Exit, Failure};
 use castor_hands::{
     process::{sandbox, surroundings},
     secrets::Env,
@@ -141,6 +141,14 @@ pub fn start_agent(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
         let exit = if error.kind() == io::ErrorKind::NotFound { Exit::Input } else { Exit::Failed };
         Failure::new(exit, format!("{} cannot be started: {error}", launch.program.to_string_lossy()))
     })
+}
+
+/// The end of an id of castor's is random: so many characters name one session among millions.
+pub fn short_id(session: &str) -> String {
+    const SHORT: usize = 7;
+    const WHOLE: usize = 36;
+    let id = if session.len() == WHOLE { session.get(WHOLE - SHORT..).unwrap_or(session) } else { session };
+    clean_line(id, WHOLE)
 }
 
 #[cfg(test)]

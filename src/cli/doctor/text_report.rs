@@ -8,7 +8,7 @@ use super::{
     report::{KeysReport, Report},
 };
 use crate::cli::{auth::LoginStatus, output::wrap_lines};
-use castor_agent::settings::options::DEMO;
+use castor_base::model::DEMO;
 
 impl Report {
     /// The whole report. What is to be copied into the settings of editors is not wrapped.

@@ -7,18 +7,17 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::time::timeout;
 
 use crate::cli::{
-    client::child::{self, AgentCommand},
+    client::probe::{Probe, greeting},
     exits::EXIT_FAILED,
 };
 use castor_base::path::AbsPath;
-use castor_models::acp_agent::connection::{Incoming, Peer};
+use castor_wire::acp::client::{ClientEvent, Voice};
 
 /// Servers have the start budget of the settings; this is for a castor that hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
-const QUEUE: usize = 64;
 
 /// How one server is.
 #[derive(Debug, Deserialize)]
@@ -84,74 +83,35 @@ fn section(said: &str, name: &str) -> String {
 /// What a session in the folder answers, once its servers are there: a prompt to the demo model waits for them.
 async fn ask_agent(cwd: &AbsPath, command: &str) -> Result<ServersAnswer, String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
-    let args = ["acp", "--model", "demo"].map(Into::into).to_vec();
-    let launch = AgentCommand { program: program.into(), args, env: Vec::new() };
-    let (agent, pipes) = child::spawn(&launch).map_err(|it| format!("castor cannot be started: {it}"))?;
-    let (peer, mut incoming) = Peer::connect(pipes.stdout, pipes.stdin);
-    let outbox = peer.outbox();
-    let (heard, mut texts) = mpsc::channel(QUEUE);
-    tokio::spawn(async move {
-        while let Some(it) = incoming.recv().await {
-            match it {
-                Incoming::Request { id, .. } => {
-                    let error = "{\"code\":-32601,\"message\":\"nobody is asked\"}";
-                    let refusal = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n");
-                    _ = outbox.send(refusal.into_bytes()).await;
-                }
-                Incoming::Notification { params, .. } => {
-                    if let Some(text) = message_text(params.get()) {
-                        _ = heard.try_send(text);
-                    }
-                }
-                Incoming::Noise(_) => (),
-            }
-        }
-    });
-    let answer = ask_session(&peer, cwd, command, &mut texts).await;
-    peer.close();
-    agent.wait_or_kill().await;
+    let is_text = |event: &ClientEvent| matches!(event, ClientEvent::Chunk(Voice::Answer, _));
+    let mut probe = Probe::start(&program, is_text).map_err(|it| format!("castor cannot be started: {it}"))?;
+    let answer = ask_session(&mut probe, cwd, command).await;
+    probe.end().await;
     answer
 }
 
-async fn ask_session(
-    peer: &Peer,
-    cwd: &AbsPath,
-    command: &str,
-    texts: &mut mpsc::Receiver<String>,
-) -> Result<ServersAnswer, String> {
-    let ask = async |method: &'static str, params: Value| {
-        peer.request(method, params)
-            .await
-            .map_err(|_| format!("castor does not answer {method}; `castor doctor` says more"))
-    };
-    let hello = json!({"protocolVersion": 1, "clientInfo": {"name": "castor-mcp", "version": env!("CARGO_PKG_VERSION")},
-        "clientCapabilities": {"_meta": {"castor": {"interactive": false}}}});
-    ask("initialize", hello).await?;
-    let session = ask("session/new", json!({"cwd": cwd, "mcpServers": []})).await?;
+async fn ask_session(probe: &mut Probe, cwd: &AbsPath, command: &str) -> Result<ServersAnswer, String> {
+    ask_castor(probe, "initialize", greeting("castor-mcp", false)).await?;
+    let session = ask_castor(probe, "session/new", json!({"cwd": cwd, "mcpServers": []})).await?;
     let id = session.get("sessionId").cloned().unwrap_or_default();
     let prompt = |text: &str| json!({"sessionId": id, "prompt": [{"type": "text", "text": text}]});
-    ask("session/prompt", prompt("hello")).await?;
+    ask_castor(probe, "session/prompt", prompt("hello")).await?;
     // Texts travel apart from answers: they are here when another answer is.
-    ask("session/list", json!({})).await?;
-    while texts.try_recv().is_ok() {}
-    ask("session/prompt", prompt(command)).await?;
-    let states = ask("_castor/mcp/servers", json!({"sessionId": id})).await?;
+    ask_castor(probe, "session/list", json!({})).await?;
+    probe.take_events();
+    ask_castor(probe, "session/prompt", prompt(command)).await?;
+    let states = ask_castor(probe, "_castor/mcp/servers", json!({"sessionId": id})).await?;
     let servers = states.get("servers").cloned().unwrap_or_default();
     let servers = serde_json::from_value(servers).map_err(|_| "castor says nothing of its servers".to_owned())?;
-    ask("session/delete", json!({"sessionId": id})).await?;
-    let mut said = String::new();
-    while let Ok(it) = texts.try_recv() {
-        said += &it;
-    }
-    Ok(ServersAnswer { said, servers })
+    ask_castor(probe, "session/delete", json!({"sessionId": id})).await?;
+    let events = probe.take_events();
+    let chunks = events.iter().filter_map(|it| if let ClientEvent::Chunk(_, chunk) = it { chunk.text() } else { None });
+    Ok(ServersAnswer { said: chunks.collect(), servers })
 }
 
-/// What the agent says in a chunk of its message.
-fn message_text(params: &str) -> Option<String> {
-    let params: Value = serde_json::from_str(params).ok()?;
-    let update =
-        params.get("update").filter(|it| it.get("sessionUpdate").is_some_and(|it| it == "agent_message_chunk"))?;
-    Some(update.get("content")?.get("text")?.as_str()?.to_owned())
+async fn ask_castor(probe: &Probe, method: &'static str, params: Value) -> Result<Value, String> {
+    let answer = probe.ask(method, params).await;
+    answer.map_err(|_| format!("castor does not answer {method}; `castor doctor` says more"))
 }
 
 #[cfg(test)]

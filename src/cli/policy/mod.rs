@@ -13,7 +13,6 @@ use clap::{Args, Subcommand};
 
 use crate::cli::{
     approval_mode::ApprovalMode,
-    client::failure::plain,
     exits::{self, EXIT_INPUT},
     folder::folder,
     output::write_warnings,
@@ -30,6 +29,7 @@ use castor_base::{
     tool::ToolKind,
     trust::{Trust, TrustedFileKind},
 };
+use castor_client::failure::plain;
 use castor_engine::policy::{self, CallOrigin, Query, Rule, RuleSet, SandboxFacts};
 use castor_hands::{disk, secrets::Env};
 use castor_tools::workspace::{

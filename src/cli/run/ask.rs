@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use crate::cli::{
     client::{
         approval::{self, QuestionStep, Settled, reject_once},
-        client_requests::{Answer, Question, QuestionSubject},
         key_input::{KeyInput, Typed},
         keys::KeyPress,
         line_editor::LineEditor,
@@ -24,7 +23,10 @@ use crate::cli::{
     },
     terminal_text::clean_line,
 };
-use castor_client::call::Call;
+use castor_client::{
+    call::Call,
+    questions::{Answer, Question, QuestionSubject},
+};
 use castor_hands::process::cbreak::KeyModes;
 
 const DEFAULT_WIDTH: usize = 80;
@@ -89,6 +91,11 @@ impl TerminalAsker {
         }
     }
 
+    /// Answers for the agent, by the number of their question.
+    pub fn take_answers(&mut self) -> Vec<(u64, Answer)> {
+        self.waiting.take_answers()
+    }
+
     /// What was typed for the agent.
     pub fn take_steering(&mut self) -> Vec<String> {
         mem::take(&mut self.steering_lines)
@@ -136,9 +143,10 @@ impl TerminalAsker {
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
     pub fn ask(&mut self, question: Question, call: &Call) -> String {
         self.is_stale = true;
-        let Some(question) = self.waiting.keep_unless_withdrawn(question) else { return String::new() };
         if matches!(self.typing, Keyboard::Nobody) {
-            return refuse(question, call);
+            let (answer, said) = refuse(&question, call);
+            self.waiting.answer(question.number, answer);
+            return said;
         }
         self.open();
         let place = QuestionPlace { cwd: &self.cwd, width: self.width, runs_programs: false };
@@ -240,9 +248,9 @@ impl TerminalAsker {
     }
 
     /// The agent takes a question back; gives what to show.
-    pub fn withdraw(&mut self, request: &str) -> String {
+    pub fn withdraw(&mut self, number: u64) -> String {
         self.is_stale = true;
-        let Some(at) = self.waiting.find_or_expect(request) else { return String::new() };
+        let Some(at) = self.waiting.find(number) else { return String::new() };
         self.settle(at, Settled::new(Answer::Withdrawn, "no longer asked"));
         match (at, &self.typing) {
             (0, Keyboard::Lines(_)) => format!("\n  (no longer asked)\n{}", self.show(false)),
@@ -328,15 +336,14 @@ impl TerminalAsker {
     }
 }
 
-/// The narrow no, as nobody is here to ask.
-fn refuse(question: Question, call: &Call) -> String {
-    let QuestionSubject::Permission(asked) = question.about else {
-        _ = question.answer.send(Answer::Declined);
-        return "castor: not answered, because nobody can be asked\n".to_owned();
+/// The narrow no, as nobody is here to ask, and what is said about it.
+fn refuse(question: &Question, call: &Call) -> (Answer, String) {
+    let QuestionSubject::Permission(asked) = &question.about else {
+        return (Answer::Declined, "castor: not answered, because nobody can be asked\n".to_owned());
     };
     let title = call.title.as_deref().unwrap_or("a tool call");
-    let agent = question.agent.map(|it| format!("{it}: ")).filter(|it| !title.starts_with(it.as_str()));
+    let agent = question.agent.as_ref().map(|it| format!("{it}: ")).filter(|it| !title.starts_with(it.as_str()));
     let title = clean_line(&format!("{}{title}", agent.unwrap_or_default()), MAX_TITLE);
-    _ = question.answer.send(reject_once(&approval::options(&asked.options)));
-    format!("castor: denied, because nobody can be asked: {title}\n")
+    let said = format!("castor: denied, because nobody can be asked: {title}\n");
+    (reject_once(&approval::options(&asked.options)), said)
 }

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::{
-    client::{failure::Failure, session_start::Instructions},
-    terminal_text::clean_line,
-};
+use crate::cli::terminal_text::clean_line;
 use castor_base::{client_settings::MAX_CLIENT_PROMPT, path::AbsPath};
+use castor_client::{failure::Failure, opening::Instructions};
 use castor_hands::disk;
 
 const MAX_NAME: usize = 300;

@@ -11,13 +11,11 @@ use tokio::sync::mpsc;
 
 use crate::cli::{
     args::{OutputFormat, RunArgs},
-    client::{
-        failure::Failure,
-        prompt::{Attachment, Prompt},
-    },
+    client::prompt::{Attachment, Prompt},
     terminal_text::clean_line,
 };
 use castor_base::content::Part;
+use castor_client::failure::Failure;
 
 /// Prompts that are read ahead.
 const QUEUE: usize = 4;

@@ -4,8 +4,9 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use super::input_args::read_text;
-use crate::cli::{client::failure::Failure, terminal_text::clean_line};
+use crate::cli::terminal_text::clean_line;
 use castor_base::path::AbsPath;
+use castor_client::failure::Failure;
 
 const FLAG: &str = "--json-schema";
 /// Bytes of a schema. The model reads all of it.

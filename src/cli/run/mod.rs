@@ -25,9 +25,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
-
 use self::{
     ask::{Keyboard, TerminalAsker},
     input_args::InputFormat,
@@ -35,31 +32,31 @@ use self::{
     json_answer::AnswerSchema,
     prompts::RunPrompts,
     screen::{Screen, ScreenStyle},
-    turn::{Driver, EventSources},
+    turn::Driver,
 };
 use super::{
     args::{OutputFormat, RunArgs},
     client::{
         attachments::{self, AttachmentFolder},
-        child::{Agent, AgentCommand, Pipes, describe_status},
-        client_requests::RequestHandlers,
+        child::{Agent, AgentCommand},
         earlier_session,
-        failure::{self, Exit, Failure},
+        link::AgentLink,
         prompt::{self, Prompt},
-        session_start::{self, AskAgent, SessionRequest},
         signals::listen_signals,
         start::{RunContext, check_sandbox, demo_notes, launch, more_folders, needs_demo, start_agent},
         trust_question,
     },
     terminal_text::clean_line,
 };
-use castor_agent::{session::confinement, settings::options::DEMO};
-use castor_base::path::AbsPath;
+use castor_agent::session::confinement;
+use castor_base::{model::DEMO, path::AbsPath};
+use castor_client::{
+    failure::{self, Exit, Failure},
+    machine::ClientRequest,
+    opening::SessionRequest,
+};
 use castor_hands::secrets::Env;
-use castor_models::acp_agent::connection::Peer;
 
-/// Questions and signals that may wait.
-const QUEUE: usize = 16;
 /// Most characters of a note on a file.
 const MAX_NOTE: usize = 600;
 /// How long the last words may take when the user wants to leave at once.
@@ -118,16 +115,16 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
     screen.end.is_free = args.agent_args.script.is_fake() || args.agent_args.model.as_deref() == Some(DEMO);
     let asker =
         TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody }, &prepared.request.cwd);
-    let connected = connect(pipes, screen, asker);
-    let mut driver = match connected {
+    let signals = match listen_signals() {
         Ok(it) => it,
-        Err(message) => {
-            eprintln!("castor: {message}");
+        Err(error) => {
+            eprintln!("castor: signals cannot be heard: {error}");
             return Exit::Failed;
         }
     };
+    let mut driver = Driver::new(AgentLink::connect(pipes), signals, screen, asker);
     let request = SessionRequest { interactive, ..prepared.request };
-    let end = converse(&mut driver, &request, prepared.prompts, Some(&mut agent)).await;
+    let end = converse(&mut driver, request, prepared.prompts, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
     // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
     if !agent.wait_or_kill().await {
@@ -233,69 +230,44 @@ async fn read_prompt(
     Ok(prompt)
 }
 
-fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver, String> {
-    let (peer, incoming) = Peer::connect(pipes.stdout, pipes.stdin);
-    let (to, questions) = mpsc::channel(QUEUE);
-    let host = RequestHandlers::new(to).map_err(|it| it.to_string())?;
-    let signals = listen_signals().map_err(|it| format!("signals cannot be heard: {it}"))?;
-    let sources = EventSources { incoming, questions, signals, stderr: pipes.stderr };
-    Ok(Driver::new(peer, host, sources, screen, asker))
-}
-
 /// The whole conversation; gives the stop reason.
 async fn converse(
     driver: &mut Driver,
-    request: &SessionRequest,
+    request: SessionRequest,
     prompts: RunPrompts,
     agent: Option<&mut Agent>,
 ) -> Result<String, Failure> {
-    let reason = match session_start::open_session(driver, request).await? {
+    let is_resumed = request.resume.is_some();
+    let reason = match driver.open(request).await? {
         Some(opened) => {
-            driver.take_session(&opened);
             driver.screen.end.is_free |= opened.is_demo();
-            if request.resume.is_some()
-                && let Some(it) = list_checkpoints(driver).await
-            {
-                driver.screen.changes.note_known(&it);
-                driver.screen.report.note_known(&it);
+            if is_resumed && let Some(listing) = driver.list_changes(ClientRequest::EarlierChanges).await {
+                driver.screen.changes.note_known(&listing);
+                driver.screen.report.note_known(&listing);
             }
             let reason = prompts::send_all(driver, prompts, opened.capabilities).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
-                && let Some(it) = list_checkpoints(driver).await
+                && let Some(listing) = driver.list_changes(ClientRequest::Changes).await
             {
-                driver.screen.changes.summarize(&it);
-                driver.screen.report.take_changes(&it);
+                driver.screen.changes.summarize(&listing);
+                driver.screen.report.take_changes(&listing);
             }
             reason?
         }
         None => None,
     };
-    let Some(reason) = reason else { return Err(agent_exit_failure(driver, agent).await) };
+    let Some(reason) = reason else {
+        // The agent left without an answer.
+        let why = driver.link.describe_end(agent, " before it answered").await;
+        return Err(Failure::new(Exit::Failed, why));
+    };
     failure::approval_hint(driver.screen.talk().counts()).map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
-}
-
-/// What the session changed in files so far, for an agent that lists it and an output that says it.
-async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.changes.is_listed || driver.screen.has_events() {
-        return None;
-    }
-    let params = json!({ "sessionId": driver.session });
-    driver.ask("_castor/session/checkpoints", params).await.ok().flatten()
-}
-
-/// The agent left without an answer: tells how, with what it said last.
-async fn agent_exit_failure(driver: &mut Driver, agent: Option<&mut Agent>) -> Failure {
-    let fate = if let Some(agent) = agent { agent.exit_status().await } else { None };
-    driver.drain_stderr().await;
-    let how = fate.map_or_else(|| "closed its output".to_owned(), describe_status);
-    let hint = driver.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
-    Failure::new(Exit::Failed, format!("the agent {how} before it answered{hint}"))
 }
 
 /// Shows how it ended, and lets go of the agent.
 async fn conclude(mut driver: Driver, end: Result<String, Failure>, took: Duration) -> Exit {
     let exit = end.as_ref().err().map_or(Exit::Done, |it| it.exit);
-    let session = driver.session.clone();
+    let session = driver.link.machine.session().map(str::to_owned);
     driver.screen.conclude(session.as_deref(), &end, took);
     let end = match exit {
         Exit::Quit | Exit::Unread => tokio::time::timeout(HURRY, driver.finish()).await.unwrap_or(Ok(())),

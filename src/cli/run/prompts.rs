@@ -3,13 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{input_events::EventPrompts, json_answer::AnswerSchema, turn::Driver};
-use crate::cli::{
-    client::{
-        failure::{Exit, Failure},
-        prompt::Prompt,
-    },
-    terminal_text::clean_line,
-};
+use crate::cli::{client::prompt::Prompt, terminal_text::clean_line};
+use castor_client::failure::{Exit, Failure};
 use castor_wire::acp::client::PromptAbilities;
 
 /// Characters of the faults of an answer that are said.

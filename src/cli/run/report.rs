@@ -13,7 +13,6 @@ use serde_json::Value;
 use crate::cli::client::{
     change_summary::CheckpointList,
     changed_files::{ChangedFiles, EditChanges, merge_change},
-    failure::{Failure, RunError},
 };
 use castor_base::{
     checkpoint::FileChange,
@@ -22,6 +21,7 @@ use castor_base::{
 use castor_client::{
     CallCounts, Conversation,
     agents::{AgentRun, AgentState},
+    failure::{Failure, RunError},
 };
 use castor_wire::acp::{
     client::{ContextUsage, SessionCost},

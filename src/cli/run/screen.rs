@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use super::turn_output::ScreenStyle;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
@@ -12,7 +13,6 @@ use tokio::{
     time,
 };
 
-pub use super::turn_output::ScreenStyle;
 use super::{
     report::{RunEnd, RunReport},
     stream_json::{StreamEvent, StreamRole, Warning},
@@ -20,17 +20,17 @@ use super::{
 };
 use crate::cli::{
     args::OutputFormat,
-    client::{
-        change_summary::ChangeSummary,
-        client_requests::Question,
-        failure::{Failure, approval_hint},
-        session_start::short_id,
-    },
+    client::{change_summary::ChangeSummary, start::short_id},
     render::{end_line::TurnEnd, text::Line},
     terminal_text::clean_line,
 };
 use castor_agent::server::event_loop::unix_ms;
-use castor_client::{Change, Conversation, call::Call};
+use castor_client::{
+    Change, Conversation,
+    call::Call,
+    failure::{Failure, approval_hint},
+    questions::Question,
+};
 use castor_wire::acp::client::{ClientEvent, PromptAnswer, SessionEvent, Voice};
 
 /// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
@@ -168,13 +168,12 @@ impl Screen {
         _ = writer.reserve_many(QUEUE).await;
     }
 
-    /// The agent's next message, once there is room for what it will show.
-    pub async fn before<T>(&self, incoming: &mut mpsc::Receiver<T>) -> Option<T> {
+    /// Ends when there is room for what the agent's next message will show. Only the loop sends, so the room is still there
+    /// when the message is.
+    pub async fn has_room(&self) {
         if let Some(writer) = &self.writer {
-            // Only the loop sends, so the room is still there after the wait for the message.
             _ = writer.reserve_many(if self.output.is_full() { QUEUE } else { 1 }).await;
         }
-        incoming.recv().await
     }
 }
 

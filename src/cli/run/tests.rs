@@ -31,19 +31,18 @@ use super::{
     ask::{Keyboard, TerminalAsker},
     conclude, converse,
     screen::{Screen, ScreenStyle},
-    turn::{Driver, EventSources},
+    turn::Driver,
 };
 use crate::cli::{
     args::OutputFormat,
     client::{
-        client_requests::RequestHandlers,
-        failure::Exit,
+        link::AgentLink,
         prompt::{Attachment, Prompt},
-        session_start::SessionRequest,
         signals::UserSignal,
     },
 };
 use castor_base::event::{AgentEvent, EventKind};
+use castor_client::{failure::Exit, opening::SessionRequest};
 use castor_models::acp_agent::connection::Peer;
 
 #[derive(Clone, Default)]
@@ -112,9 +111,8 @@ async fn play(case: Case, script: &str) -> Seen {
     let (writer, to_agent) = duplex(1 << 16);
     let (from_agent, reader) = duplex(1 << 16);
     let (peer, incoming) = Peer::connect(reader, writer);
-    let (to_host, questions) = mpsc::channel(4);
     let (user, signals) = mpsc::channel(4);
-    let sources = EventSources { incoming, questions, signals, stderr: mpsc::channel(1).1 };
+    let link = AgentLink::new(peer, incoming, mpsc::channel(1).1);
     let (out, err) = (Shared::default(), Shared::default());
     let screen = Screen::new(case.look, out.clone(), err.clone());
     let (keys, lines) = mpsc::channel(1);
@@ -129,12 +127,11 @@ async fn play(case: Case, script: &str) -> Seen {
         }
     };
     let user = User { signals: user, keys, sees: err.clone() };
-    let mut driver =
-        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing, "/w"));
+    let mut driver = Driver::new(link, signals, screen, TerminalAsker::new(typing, "/w"));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
     let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments, ..Prompt::default() };
     let run = async {
-        let end = converse(&mut driver, &request, prompt.into(), None).await;
+        let end = converse(&mut driver, request, prompt.into(), None).await;
         conclude(driver, end, Duration::ZERO).await
     };
     let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));

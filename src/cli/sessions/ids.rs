@@ -3,17 +3,11 @@
 
 use super::export::plain_title;
 use crate::cli::terminal_text::clean_line;
+use castor_base::ids::MIN_NAMED;
 
-/// Fewest characters by which a session may be named. Numbers of turns have fewer.
-pub const MIN_ID: usize = 5;
 /// Sessions that an ambiguous id lists.
 const MAX_CANDIDATES: usize = 10;
 const MAX_TITLE: usize = 60;
-
-/// Whether `word` names a session: its id, or the beginning or the end of it.
-pub fn is_named(id: &str, word: &str) -> bool {
-    id == word || (word.len() >= MIN_ID && (id.starts_with(word) || id.ends_with(word)))
-}
 
 /// All ids, to find the shortest end that names one of them alone.
 pub struct ShortIds {
@@ -35,7 +29,7 @@ impl ShortIds {
     pub fn short<'a>(&self, id: &'a str) -> &'a str {
         let ends = id.char_indices().rev().map(|(at, _)| id.get(at..).unwrap_or(id));
         // A word that begins with a dash is a flag.
-        let mut fit = ends.skip(MIN_ID - 1).filter(|it| !it.starts_with('-'));
+        let mut fit = ends.skip(MIN_NAMED - 1).filter(|it| !it.starts_with('-'));
         fit.find(|it| self.is_unique(it)).unwrap_or(id)
     }
 
@@ -80,7 +74,8 @@ pub fn ambiguity(word: &str, candidates: &[SessionCandidate]) -> String {
 mod tests {
     use expect_test::expect;
 
-    use super::{SessionCandidate, ShortIds, ambiguity, is_named};
+    use super::{SessionCandidate, ShortIds, ambiguity};
+    use castor_base::ids::is_named;
 
     #[test]
     fn the_end_of_an_id_is_as_long_as_it_must_be() {

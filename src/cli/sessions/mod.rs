@@ -19,15 +19,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
 use self::{
-    ids::{MIN_ID, SessionCandidate, ShortIds, ambiguity, is_named},
+    export::{AgentLogs, ExportedStory, Story},
+    ids::{SessionCandidate, ShortIds, ambiguity},
     list::ListQuery,
 };
 use super::{exits::EXIT_INPUT, folder::folder, render::ansi::wants_color, terminal_text};
-use crate::cli::sessions::export::{AgentLogs, ExportedStory, Story};
 use castor_agent::server::sessions::new_id;
 use castor_base::{
     clock::Now,
-    ids::{MessageId, SessionId},
+    ids::{MIN_NAMED, MessageId, SessionId, is_named},
     model_table::ModelTable,
     path::AbsPath,
 };
@@ -320,8 +320,8 @@ pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, Comma
     if context.store.has(&id) {
         return Ok(id);
     }
-    if word.len() < MIN_ID {
-        let why = format!("{word} is too short: an id needs {MIN_ID} characters at least, or say latest");
+    if word.len() < MIN_NAMED {
+        let why = format!("{word} is too short: an id needs {MIN_NAMED} characters at least, or say latest");
         return Err(CommandError::input(format!("{why}; `castor sessions list --all` has all")));
     }
     let all = context.store.list(None)?;

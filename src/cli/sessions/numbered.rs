@@ -35,7 +35,7 @@ pub fn delete(context: &mut CommandContext<'_>, word: &str) -> Result<(), Comman
 /// No session has this number.
 pub fn find(context: &CommandContext<'_>, word: &str) -> Result<Option<String>, CommandError> {
     let word = word.trim();
-    let Some(n) = word.parse::<usize>().ok().filter(|_| word.len() < super::MIN_ID) else { return Ok(None) };
+    let Some(n) = word.parse::<usize>().ok().filter(|_| word.len() < super::MIN_NAMED) else { return Ok(None) };
     let all = sessions(context)?;
     if all.iter().any(|it| it.id.as_str() == word) {
         return Ok(None);

@@ -17,7 +17,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 

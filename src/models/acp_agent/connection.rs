@@ -23,6 +23,7 @@ use tokio::{
 };
 
 use castor_base::text;
+use castor_client::incoming::Incoming;
 use castor_wire::json_text;
 
 /// The longest line that is taken from an agent.
@@ -33,17 +34,6 @@ const QUEUE: usize = 64;
 const MAX_OPEN: usize = 64;
 /// In effect none: the user cancels.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// Messages that an agent sends on its own.
-#[derive(Debug)]
-pub enum Incoming {
-    /// No answer is wanted.
-    Notification { method: String, params: Box<RawValue> },
-    /// It waits for an answer with this id.
-    Request { id: Box<RawValue>, method: String, params: Box<RawValue> },
-    /// A line that is no message, cut short.
-    Noise(String),
-}
 
 /// Our side of a connection.
 pub struct Peer {
@@ -74,14 +64,12 @@ impl Peer {
     }
 
     /// Asks the agent. The future borrows nothing, so that the caller can go on listening meanwhile.
+    ///
+    /// # Errors
+    /// The agent's own, and that it is gone.
     pub fn request(&self, method: &'static str, params: Value) -> impl Future<Output = Result<Value, Error>> + use<> {
-        let requester = self.requester();
-        async move { requester.request(method, params).await }
-    }
-
-    /// For a task that asks several times.
-    pub fn requester(&self) -> Requester {
-        Requester(self.client.clone())
+        let client = self.client.clone();
+        async move { client.request::<Value, _>(method, Params(params)).await }
     }
 
     pub async fn notify(&self, method: &'static str, params: Value) {
@@ -103,17 +91,6 @@ impl Peer {
     /// The same while its answers are still read.
     pub fn close_input(&self) {
         self.writer.abort();
-    }
-}
-
-/// Asks the agent.
-pub struct Requester(Arc<Client>);
-
-impl Requester {
-    /// # Errors
-    /// The agent's own, and that it is gone.
-    pub async fn request(&self, method: &'static str, params: Value) -> Result<Value, Error> {
-        self.0.request::<Value, _>(method, Params(params)).await
     }
 }
 

@@ -19,9 +19,11 @@ use castor_base::{
     model::{Chunk, Failure, FailureKind, Finish, ModelRequest},
     peer_agent::PeerReport,
 };
-use castor_client::peer::{self, AnswerForm, PeerCall, PeerRequest, PeerUpdates, Refusal, Terminals, last_results};
+use castor_client::{
+    incoming::Incoming,
+    peer::{self, AnswerForm, PeerCall, PeerRequest, PeerUpdates, Refusal, Terminals, last_results},
+};
 use castor_wire::acp::client::{SessionEvent, read_value};
-use connection::Incoming;
 pub use process::AgentLaunch;
 use process::{AgentStartError, GONE, RunningAgent};
 
@@ -243,7 +245,7 @@ fn garbage(why: String) -> Failure {
 }
 
 /// The line of an answer.
-fn answer_line(id: &RawValue, answer: &Result<Value, Refusal>) -> Vec<u8> {
+pub fn answer_line(id: &RawValue, answer: &Result<Value, Refusal>) -> Vec<u8> {
     let body = match answer {
         Ok(it) => format!("\"result\":{it}"),
         Err(it) => format!("\"error\":{}", serde_json::json!({ "code": it.code, "message": it.message })),

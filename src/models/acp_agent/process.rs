@@ -10,10 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    answer_line,
-    connection::{Incoming, Peer},
-};
+use super::{answer_line, connection::Peer};
 use castor_base::{
     fs::BoxFuture,
     held_program::{ProgramName, lack_in_words},
@@ -22,7 +19,10 @@ use castor_base::{
     sandbox::{Confinement, Denial},
     text,
 };
-use castor_client::peer::{self, AUTH_REQUIRED, PeerFacts, Refusal};
+use castor_client::{
+    incoming::Incoming,
+    peer::{self, AUTH_REQUIRED, PeerFacts, Refusal},
+};
 use castor_hands::{
     disk,
     process::{

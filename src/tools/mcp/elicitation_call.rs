@@ -13,13 +13,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{EventSink, ServerEvent, ServerQuestion, elicitation};
+use super::{EventSink, ServerEvent, ServerQuestion};
 use castor_base::{
     elicitation::{ElicitationSupport, Reply},
     held_program::HoldReason,
     sampling::ServerAsk,
     sandbox::Denial,
 };
+use castor_wire::elicitation;
 
 /// Questions that a server may have open: a person answers one after the other.
 const MAX_OPEN: usize = 4;

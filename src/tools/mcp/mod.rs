@@ -7,7 +7,6 @@ mod client;
 mod client_transport;
 mod completion;
 mod connection;
-pub mod elicitation;
 mod elicitation_call;
 mod error;
 mod exchange;

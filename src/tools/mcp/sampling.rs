@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::elicitation::ElicitationError;
 use castor_base::{content::Part, history::Role, sampling::SamplingRequest, text};
+use castor_wire::elicitation::ElicitationError;
 
 /// A request of more bytes is refused; images are in base64.
 const MAX_REQUEST: usize = 4 * 1024 * 1024;

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use jiff::{Timestamp, Zoned};
-use serde_json::Value;
 
 use super::list::{PickAnswer, PickList, PickRow};
 use crate::cli::chat::lower::{Action, Drawn, Key, News, Panel, Theme};
+use castor_wire::acp::client::AgentSession;
 
 const KEYS: &str = "Enter opens · type to search titles and texts · Tab this folder or all · Esc closes";
 
@@ -24,22 +24,15 @@ pub struct SessionRow {
     pub preview: Vec<String>,
 }
 
-impl SessionRow {
-    /// From the answer to `session/list`. What has no id is none.
-    pub fn read_all(answer: &Value) -> Vec<Self> {
-        let rows = answer.get("sessions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        rows.iter().filter_map(Self::read).collect()
-    }
-
-    fn read(it: &Value) -> Option<Self> {
-        let text = |key: &str| it.get(key).and_then(Value::as_str);
-        Some(Self {
-            id: text("sessionId")?.to_owned(),
-            title: text("title").unwrap_or_default().to_owned(),
-            folder: text("cwd").unwrap_or_default().to_owned(),
-            changed: text("updatedAt").and_then(|it| it.parse().ok()),
+impl From<AgentSession> for SessionRow {
+    fn from(it: AgentSession) -> Self {
+        Self {
+            id: it.session_id,
+            title: it.title.unwrap_or_default(),
+            folder: it.cwd.unwrap_or_default(),
+            changed: it.updated_at.and_then(|it| it.parse().ok()),
             preview: Vec::new(),
-        })
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cli::chat::{
     lower::{Action, News, Panel},
     testing::check,
 };
-use castor_wire::acp::client::{SessionOption, read_value};
+use castor_wire::acp::client::{SessionOption, SessionPage, read_value};
 
 fn sessions() -> Box<dyn Panel> {
     let listing = json!({"sessions": [
@@ -21,7 +21,8 @@ fn sessions() -> Box<dyn Panel> {
         {"sessionId": "01a4", "cwd": "/w/parser", "updatedAt": "2026-11-26T12:00:00Z"},
         {"cwd": "/w/parser"},
     ]});
-    let mut rows = SessionRow::read_all(&listing);
+    let page: SessionPage = read_value(listing).unwrap();
+    let mut rows: Vec<SessionRow> = page.sessions.into_iter().map(SessionRow::from).collect();
     rows[0].preview = vec!["> why is it slow?".to_owned(), "The tokenizer copies each word.".to_owned()];
     let now = "2026-11-26T22:00:00[UTC]".parse().unwrap();
     Box::new(SessionPicker::new(rows, "/w/parser", now))

@@ -2,10 +2,9 @@
 
 use std::{io, mem, sync::atomic::Ordering};
 
-use jsonrpsee::core::client::Error;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{ChatKeys, Reply, SessionLoop, agent::words};
+use super::{ChatKeys, JobResult, SessionLoop};
 use crate::cli::{
     chat::{
         clipboard,
@@ -19,26 +18,27 @@ use crate::cli::{
         session_search::find_in_texts,
         text_editor::{edit_text, page_text},
     },
-    client::{failure::Exit, signals::UserSignal},
+    client::signals::UserSignal,
     render::text::Line,
 };
 use castor_agent::settings::{self, Sources};
 use castor_base::path::AbsPath;
+use castor_client::{
+    failure::{Exit, RequestFailure},
+    machine::ClientRequest,
+};
 use castor_hands::{disk, secrets::Env};
 use castor_store::sessions::SessionStore;
 use castor_tools::workspace::{self, folder_config};
+use castor_wire::acp::client::AgentSession;
 
-/// The user's messages that a rewind offers.
-const MAX_MESSAGES: usize = 500;
-/// Of the list of sessions.
-const MAX_PAGES: usize = 5;
 /// What an editor knows a message by.
 const MESSAGE_FILE: &str = "message.md";
 
 impl SessionLoop {
     /// The messages of earlier chats in this folder, and whether the user types with the keys of vi.
     pub fn load_habits(&mut self) {
-        let ground = folder_config::load(&Env::from_process(), &self.link.cwd);
+        let ground = folder_config::load(&Env::from_process(), &self.place.cwd);
         if settings::takes_vi_keys(Sources { layers: ground.layers(), env: &ground.env, flags: &[] }) {
             let now = self.now();
             self.chat.tell(&News::ViKeys, now);
@@ -58,7 +58,7 @@ impl SessionLoop {
     }
 
     fn history_file(&self) -> Option<HistoryFile> {
-        HistoryFile::of_folder(&Env::from_process(), &self.link.cwd.to_string())
+        HistoryFile::of_folder(&Env::from_process(), &self.place.cwd.to_string())
     }
 
     /// What was typed when the agent was gone is found in the history of the next chat. Blocks.
@@ -73,18 +73,18 @@ impl SessionLoop {
     pub(super) fn remember(&self, text: String) {
         let Some(file) = self.history_file() else { return };
         let added = tokio::task::spawn_blocking(move || file.add(&text));
-        self.link.replies.push(Box::pin(async move {
+        self.jobs.push(Box::pin(async move {
             match added.await {
-                Ok(Err(error)) => Reply::Notes(vec![format!("this message is not in the history: {error}")]),
-                _ => Reply::Nothing,
+                Ok(Err(error)) => JobResult::Notes(vec![format!("this message is not in the history: {error}")]),
+                _ => JobResult::Nothing,
             }
         }));
     }
 
     pub(super) fn find_files(&self) {
-        let cwd = self.link.cwd.clone();
+        let cwd = self.place.cwd.clone();
         let found = tokio::task::spawn_blocking(move || list_files(&cwd, &Env::from_process()));
-        self.link.replies.push(Box::pin(async move { found.await.map_or(Reply::Nothing, Reply::Files) }));
+        self.jobs.push(Box::pin(async move { found.await.map_or(JobResult::Nothing, JobResult::Files) }));
     }
 
     pub(super) async fn edit_text(&mut self, text: String) {
@@ -127,7 +127,7 @@ impl SessionLoop {
         let ChatKeys::Keys(keys) = &self.keys else { return None };
         self.screen.erase().await;
         keys.lend();
-        let cwd = self.link.cwd.clone();
+        let cwd = self.place.cwd.clone();
         let mut running = tokio::task::spawn_blocking(move || run(&Env::from_process(), &cwd));
         let res = loop {
             tokio::select! {
@@ -148,10 +148,10 @@ impl SessionLoop {
     }
 
     pub(super) fn read_clipboard(&self) {
-        let cwd = self.link.cwd.clone();
-        self.link
-            .replies
-            .push(Box::pin(async move { Reply::Clipboard(clipboard::read_image(&Env::from_process(), &cwd).await) }));
+        let cwd = self.place.cwd.clone();
+        self.jobs.push(Box::pin(async move {
+            JobResult::Clipboard(clipboard::read_image(&Env::from_process(), &cwd).await)
+        }));
     }
 
     /// A file of its own, until the chat ends: the message names it.
@@ -175,93 +175,50 @@ impl SessionLoop {
         disk::write_private(&path, image).map(|()| path.to_string())
     }
 
-    /// All pages of the list, as far as anybody would scroll.
-    pub(super) fn list_sessions(&self) {
-        let requests = self.link.peer.requester();
-        self.link.replies.push(Box::pin(async move {
-            let (mut rows, mut params) = (Vec::new(), json!({}));
-            for _ in 0..MAX_PAGES {
-                let page = match requests.request("session/list", params).await {
-                    Ok(it) => it,
-                    Err(error) if rows.is_empty() => return Reply::Sessions(Err(error)),
-                    Err(_) => break,
-                };
-                rows.extend(SessionRow::read_all(&page));
-                let Some(next) = page.get("nextCursor").and_then(Value::as_str) else { break };
-                params = json!({ "cursor": next });
-            }
-            Reply::Sessions(Ok(rows))
-        }));
-    }
-
-    pub(super) fn show_sessions(&mut self, rows: Result<Vec<SessionRow>, Error>) {
-        match rows {
-            Ok(mut rows) => {
+    pub(super) fn show_sessions(&mut self, sessions: Result<Vec<AgentSession>, RequestFailure>) {
+        match sessions {
+            Ok(mut sessions) => {
                 // Whoever asks for the list at the start wants none of the session that is just open, and empty.
-                if mem::take(&mut self.link.picks_session) {
-                    rows.retain(|it| Some(&it.id) != self.link.session.as_ref());
+                if mem::take(&mut self.place.picks_session) {
+                    let own = self.link.machine.open_session();
+                    sessions.retain(|it| Some(it.session_id.as_str()) != own);
                 }
-                let picker = SessionPicker::new(rows, &self.link.cwd.to_string(), jiff::Zoned::now());
+                let rows = sessions.into_iter().map(SessionRow::from).collect();
+                let picker = SessionPicker::new(rows, &self.place.cwd.to_string(), jiff::Zoned::now());
                 self.chat.open_picker(Box::new(picker));
             }
-            Err(error) => self.chat.note(&words(&error)),
+            Err(failure) => self.chat.note(&failure.in_words()),
         }
+        self.chat.set_stale();
     }
 
     /// In castor's own logs. A search that is older than the last one gives up.
     pub(super) fn search_sessions(&self, query: String, ids: Vec<String>) {
         let Some(home) = workspace::castor_home(&Env::from_process()) else { return };
-        let searches = self.link.searches.clone();
+        let searches = self.place.searches.clone();
         let own = searches.fetch_add(1, Ordering::Relaxed) + 1;
         let found = tokio::task::spawn_blocking(move || {
             let is_wanted = || searches.load(Ordering::Relaxed) == own;
             let lines = find_in_texts(&SessionStore::new(home), &ids, &query, is_wanted);
             (query, lines)
         });
-        self.link.replies.push(Box::pin(async move {
-            found.await.map_or(Reply::Nothing, |(query, lines)| Reply::Found { query, lines })
+        self.jobs.push(Box::pin(async move {
+            found.await.map_or(JobResult::Nothing, |(query, lines)| JobResult::Found { query, lines })
         }));
     }
 
-    pub(super) fn list_messages(&self) {
-        let session = json!(self.link.session);
-        let wanted =
-            json!({"sessionId": session, "threadId": "", "types": ["message"], "numRecentEvents": MAX_MESSAGES});
-        let messages = self.link.peer.request("_castor/session/events", wanted);
-        let changes = self.link.peer.request("_castor/session/checkpoints", json!({"sessionId": session}));
-        self.link.replies.push(Box::pin(async move {
-            let messages = messages.await;
-            // Without checkpoints there is still the conversation to go back in.
-            let changes = changes.await.unwrap_or_default();
-            Reply::Messages(messages.map(|it| (it, changes)))
-        }));
-    }
-
-    pub(super) fn show_messages(&mut self, answer: Result<(Value, Value), Error>) {
-        let (messages, changes) = match answer {
-            Ok(it) => it,
-            Err(error) => return self.chat.note(&words(&error)),
-        };
-        let mut rows = RewindRow::read_all(&messages);
-        RewindRow::add_changes(&mut rows, &changes, &self.link.cwd.to_string());
-        self.messages.clone_from(&rows);
-        self.chat.open_picker(Box::new(RewindPicker::new(rows)));
+    pub(super) fn show_messages(&mut self, changes: &Value) {
+        RewindRow::add_changes(&mut self.messages, changes, &self.place.cwd.to_string());
+        self.chat.open_picker(Box::new(RewindPicker::new(self.messages.clone())));
     }
 
     /// A message that was taken back is the user's again.
-    pub(super) fn rewound(&mut self, answer: Result<Value, Error>) {
-        let (now, messages) = (self.now(), std::mem::take(&mut self.messages));
-        match answer {
-            Ok(_) => {
-                let params = json!({"sessionId": self.link.session});
-                let changes = |it: Result<Value, Error>| it.map_or(Reply::Nothing, Reply::Checkpoints);
-                self.link.request("_castor/session/checkpoints", params, changes);
-                let [row] = &messages[..] else { return self.chat.note("the files are as they were") };
-                self.chat.note("rewound; what the screen shows above is no longer part of the conversation");
-                let draft = Draft { text: row.text.clone(), files: Vec::new() };
-                self.chat.tell(&News::Draft(draft), now);
-            }
-            Err(error) => self.chat.note(&words(&error)),
-        }
+    pub(super) fn rewound(&mut self) {
+        let (now, messages) = (self.now(), mem::take(&mut self.messages));
+        self.link.machine.ask(ClientRequest::Changes);
+        let [row] = &messages[..] else { return self.chat.note("the files are as they were") };
+        self.chat.note("rewound; what the screen shows above is no longer part of the conversation");
+        let draft = Draft { text: row.text.clone(), files: Vec::new() };
+        self.chat.tell(&News::Draft(draft), now);
     }
 }

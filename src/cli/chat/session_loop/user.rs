@@ -3,17 +3,12 @@
 use std::time::{Duration, Instant};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::json;
 
-use super::{ChatKeys, Reply, SessionLoop};
+use super::{ChatKeys, SessionLoop};
 use crate::cli::{
-    chat::{
-        effects::Effect,
-        lower::{Draft, RewindWhat},
-    },
+    chat::{effects::Effect, lower::Draft},
     client::{
         attachments::{AttachmentFolder, names_files},
-        failure::Exit,
         key_input::Typed,
         keys::KeyPress,
         prompt::Prompt,
@@ -21,6 +16,10 @@ use crate::cli::{
     },
 };
 use castor_base::path::AbsPath;
+use castor_client::{
+    failure::Exit,
+    machine::{ClientRequest, RewindWhat},
+};
 use castor_hands::secrets::Env;
 
 /// Whoever pressed no key for so long may look elsewhere.
@@ -90,30 +89,19 @@ impl SessionLoop {
     }
 
     pub async fn perform(&mut self, effect: Effect) {
-        let session = json!(self.link.session);
+        let machine = &mut self.link.machine;
         match effect {
             Effect::Prompt(draft) => self.prompt(draft),
-            Effect::Steer(text) => {
-                self.link.steering.send(&self.link.peer, self.link.session.as_deref(), &text);
-            }
-            Effect::Cancel => self.link.peer.notify("session/cancel", json!({"sessionId": session})).await,
-            Effect::SetMode(mode) => {
-                let params = json!({"sessionId": session, "modeId": mode});
-                self.link.request("session/set_mode", params, Reply::Set);
-            }
-            Effect::SetOption { id, value } => {
-                let params = json!({"sessionId": session, "configId": id, "value": value});
-                self.link.request("session/set_config_option", params, Reply::Set);
-            }
-            Effect::Rewind { prompt, what } => {
-                self.messages.retain(|it| it.prompt == prompt && what != RewindWhat::Files);
-                let what = match what {
-                    RewindWhat::Both => "both",
-                    RewindWhat::Files => "files",
-                    RewindWhat::Conversation => "conversation",
-                };
-                let params = json!({"sessionId": session, "messageId": prompt, "what": what});
-                self.link.request("_castor/session/rewind", params, Reply::Rewound);
+            Effect::Answer(number, answer) => machine.answer(number, answer),
+            Effect::Steer(text) => machine.steer(text),
+            Effect::Cancel => machine.cancel(),
+            Effect::Ask(request) => {
+                if let ClientRequest::Rewind { prompt, what } = &request {
+                    self.messages.retain(|it| it.prompt == *prompt && *what != RewindWhat::Files);
+                } else if request == ClientRequest::Redo {
+                    self.messages.clear();
+                }
+                machine.ask(request);
             }
             Effect::Copy(text) => {
                 let text = format!("\u{1b}]52;c;{}\u{7}", BASE64_STANDARD.encode(text));
@@ -124,13 +112,8 @@ impl SessionLoop {
             }
             Effect::CallUser(_) => (),
             Effect::OpenSession(id) => self.load(id),
-            Effect::ListSessions => self.list_sessions(),
-            Effect::ListMessages => self.list_messages(),
-            Effect::Redo => {
-                self.messages.clear();
-                let params = json!({"sessionId": session, "redo": true});
-                self.link.request("_castor/session/rewind", params, Reply::Rewound);
-            }
+            Effect::ListSessions => machine.list_sessions(),
+            Effect::ListMessages => _ = machine.ask(ClientRequest::Messages),
             Effect::FindFiles(_) => self.find_files(),
             Effect::SearchSessions { query, ids } => self.search_sessions(query, ids),
             Effect::ReadClipboard => self.read_clipboard(),
@@ -143,9 +126,9 @@ impl SessionLoop {
     }
 
     fn prompt(&mut self, draft: Draft) {
-        let (prompt, notes) = read_files(draft, &self.link.cwd);
+        let (prompt, notes) = read_files(draft, &self.place.cwd);
         notes.iter().for_each(|it| self.chat.note(it));
-        let blocks = prompt.into_blocks(self.link.capabilities);
+        let blocks = prompt.into_blocks(self.place.capabilities);
         let blocks = match blocks {
             Ok(it) => it,
             Err(failure) => {
@@ -153,8 +136,7 @@ impl SessionLoop {
                 return self.chat.prompted(Err(failure), now);
             }
         };
-        let params = json!({"sessionId": self.link.session, "prompt": blocks});
-        self.link.request("session/prompt", params, Reply::Prompted);
+        self.link.machine.prompt(blocks, None);
     }
 }
 

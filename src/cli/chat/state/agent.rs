@@ -10,17 +10,17 @@ use crate::cli::{
         effects::Effect,
         lower::{AgentPhase, News, SlashCommand},
     },
-    client::{
-        client_requests::{Answer, Question},
-        failure::{Exit, Failure},
-        session_start::OpenedSession,
-    },
     render::{
         end_line::TurnEnd,
         text::{Color, Line, Style},
         wrap::wrap,
     },
     terminal_text::clean_line,
+};
+use castor_client::{
+    failure::{Exit, Failure},
+    opening::OpenedSession,
+    questions::{Answer, Question},
 };
 use castor_wire::acp::client::{ClientEvent, OfferedCommand, PromptAnswer};
 
@@ -93,8 +93,7 @@ impl Chat {
     pub fn ask(&mut self, question: Question, now: Duration) {
         self.is_stale = true;
         if matches!(self.phase, ChatPhase::Cancelling { .. } | ChatPhase::Over) {
-            _ = question.answer.send(Answer::Cancelled);
-            return;
+            return self.effects.push(Effect::Answer(question.number, Answer::Cancelled));
         }
         let call = question.note_in(&mut self.view.talk, now);
         let agent = question.asker(&self.view.talk);
@@ -106,9 +105,9 @@ impl Chat {
         self.settle(now);
     }
 
-    pub fn withdraw(&mut self, request: &str, now: Duration) {
+    pub fn withdraw(&mut self, number: u64, now: Duration) {
         self.is_stale = true;
-        self.bottom.withdraw(request, now);
+        self.bottom.withdraw(number, now);
         self.settle(now);
     }
 

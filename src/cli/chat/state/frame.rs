@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Chat, ChatPhase};
 use crate::cli::{
     chat::lower::{Draft, Drawn, Theme},
-    client::session_start::short_id,
+    client::start::short_id,
     render::{
         clip::clip,
         text::{Line, Style},

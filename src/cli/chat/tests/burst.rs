@@ -9,7 +9,7 @@ use super::super::{
     lower::{Draft, Key},
     state::Chat,
 };
-use crate::cli::client::session_start::OpenedSession;
+use castor_client::opening::OpenedSession;
 use castor_wire::acp::client::{ClientEvent, PromptAnswer};
 
 /// Of one draw: a screen of eighty columns has less.

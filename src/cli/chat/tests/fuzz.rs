@@ -10,7 +10,6 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use super::super::{
     composer::Composer,
@@ -22,10 +21,10 @@ use super::super::{
     },
     state::Chat,
 };
-use crate::cli::client::{
-    client_requests::{Answer, Question, QuestionSubject},
+use castor_client::{
     failure::Failure,
-    session_start::OpenedSession,
+    opening::OpenedSession,
+    questions::{Question, QuestionSubject},
 };
 use castor_wire::acp::client::{ClientEvent, PromptAnswer, read_value};
 
@@ -149,7 +148,6 @@ struct Life {
     chat: Chat,
     size: (usize, usize),
     now: Duration,
-    open: Vec<oneshot::Receiver<Answer>>,
     /// What was done, for the report.
     steps: Vec<String>,
 }
@@ -159,7 +157,7 @@ impl Life {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let composer = Composer::new(dice.below(3) == 0);
         let chat = Chat::new(Box::new(composer), "/w", true);
-        Self { dice, chat, size: (80, 24), now: Duration::ZERO, open: Vec::new(), steps: Vec::new() }
+        Self { dice, chat, size: (80, 24), now: Duration::ZERO, steps: Vec::new() }
     }
 
     fn step(&mut self) {
@@ -228,19 +226,17 @@ impl Life {
     }
 
     fn ask(&mut self) {
-        let (answer, settled) = oneshot::channel();
-        let (id, command) = (format!("q{}", self.dice.below(9)), self.dice.text());
+        let (number, command) = (self.dice.below(9) as u64, self.dice.text());
+        let id = format!("q{number}");
         let options = json!([{"optionId": "allow_once", "name": self.dice.text(), "kind": "allow_once"},
             {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}]);
         let call = json!({"toolCallId": id, "title": command, "kind": "execute", "rawInput": {"command": command}});
         let asked = read_value(json!({"toolCall": call, "options": options})).unwrap();
         let about = QuestionSubject::Permission(asked);
         self.steps.push(format!("ask {id}"));
-        let question = Question { request: id.clone(), session: None, agent: None, call: Some(id), about, answer };
-        self.chat.ask(question, self.now);
-        self.open.push(settled);
+        self.chat.ask(Question { number, session: None, agent: None, call: Some(id), about }, self.now);
         if self.dice.below(4) == 0 {
-            self.chat.withdraw(&format!("q{}", self.dice.below(9)), self.now);
+            self.chat.withdraw(self.dice.below(9) as u64, self.now);
         }
     }
 

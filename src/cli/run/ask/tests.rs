@@ -4,18 +4,20 @@ use std::{fmt::Write, time::Duration};
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{Keyboard, TerminalAsker};
 use crate::cli::client::{
-    client_requests::{Answer, Question, QuestionSubject},
     key_input::{KeyInput, Typed},
     terminal::TypedBytes,
 };
 use castor_base::elicitation::ElicitationRequest;
-use castor_client::{Conversation, call::Call};
-use castor_tools::mcp::elicitation::parse;
-use castor_wire::acp::client::read_value;
+use castor_client::{
+    Conversation,
+    call::Call,
+    questions::{Answer, Question, QuestionSubject},
+};
+use castor_wire::{acp::client::read_value, elicitation::parse};
 
 const LASTING: &[(&str, &str)] = &[
     ("allow_session", "Allow edits of files in the workspace for this session"),
@@ -31,7 +33,7 @@ fn permission(params: Value) -> QuestionSubject {
 struct Desk {
     asker: TerminalAsker,
     typed: mpsc::Sender<TypedBytes>,
-    open: Vec<(String, oneshot::Receiver<Answer>)>,
+    n_asked: u64,
     width: usize,
 }
 
@@ -39,7 +41,7 @@ impl Desk {
     fn new() -> Self {
         let (typed, keys) = mpsc::channel(64);
         let asker = TerminalAsker::new(Keyboard::Keys(KeyInput::new(keys, None)), "/w");
-        Self { asker, typed, open: Vec::new(), width: 80 }
+        Self { asker, typed, n_asked: 0, width: 80 }
     }
 
     fn step(&mut self, step: &str) {
@@ -65,7 +67,7 @@ impl Desk {
                     self.ask(QuestionSubject::Page { message, url, renews });
                 }
             },
-            "withdraw" => _ = self.asker.withdraw(rest),
+            "withdraw" => _ = self.asker.withdraw(rest.parse().unwrap()),
             "cancel" => self.asker.cancel_all(),
             // Typed, and not looked at before the next step.
             "early" => self.typed.try_send(self.bytes(rest)).unwrap(),
@@ -85,10 +87,8 @@ impl Desk {
     }
 
     fn ask(&mut self, about: QuestionSubject) {
-        let (answer, settled) = oneshot::channel();
-        let request = (self.open.len() + 1).to_string();
-        self.open.push((request.clone(), settled));
-        let question = Question { request, session: None, agent: None, call: None, about, answer };
+        self.n_asked += 1;
+        let question = Question { number: self.n_asked, session: None, agent: None, call: None, about };
         let call = question.note_in(&mut Conversation::default(), Duration::ZERO);
         self.asker.ask(question, &call);
     }
@@ -118,10 +118,8 @@ impl Desk {
             assert!(it.width() <= self.width, "{}", it.text());
             _ = writeln!(seen, "    | {}", it.text().trim_end());
         }
-        for (request, settled) in &mut self.open {
-            if let Ok(it) = settled.try_recv() {
-                _ = writeln!(seen, "=> {request} {it:?}");
-            }
+        for (number, answer) in self.asker.take_answers() {
+            _ = writeln!(seen, "=> {number} {answer:?}");
         }
         for it in self.asker.take_steering() {
             _ = writeln!(seen, "=> to the agent: {it}");
@@ -187,19 +185,8 @@ mod without_keys {
         Conversation::default().asked_call("", &read_value(told).unwrap())
     }
 
-    fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
-        let (answer, settled) = oneshot::channel();
-        (
-            Question {
-                request: request.into(),
-                session: None,
-                agent: None,
-                call: None,
-                about: permission(params),
-                answer,
-            },
-            settled,
-        )
+    fn question(number: u64, params: Value) -> Question {
+        Question { number, session: None, agent: None, call: None, about: permission(params) }
     }
 
     fn typed(line: &str) -> Typed {
@@ -215,9 +202,8 @@ mod without_keys {
             (json!({"options": [{"optionId": "x", "kind": "perhaps"}]}), Answer::Cancelled),
             (json!({}), Answer::Cancelled),
         ] {
-            let (question, mut settled) = question("1", params);
-            asker.ask(question, &call(json!({})));
-            assert_eq!(settled.try_recv().unwrap(), expected);
+            asker.ask(question(1, params), &call(json!({})));
+            assert_eq!(asker.take_answers(), [(1, expected)]);
         }
     }
 
@@ -225,34 +211,28 @@ mod without_keys {
     fn questions_wait_for_their_turn() {
         let (_keep, lines) = mpsc::channel(1);
         let mut asker = TerminalAsker::new(Keyboard::Lines(lines), "/w");
-        let (first, mut one) = question("1", options());
-        let (second, mut two) = question("2", options());
-        let (third, mut three) = question("3", options());
         let shown = asker.ask(
-            first,
+            question(1, options()),
             &call(
                 json!({"title": "A", "content": [{"type": "content", "content": {"type": "text", "text": "danger"}}]}),
             ),
         );
         assert_eq!(shown, "? A\n  danger\n  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ");
-        assert_eq!(asker.ask(second, &call(json!({"title": "B"}))), "");
-        assert_eq!(asker.ask(third, &call(json!({"title": "C"}))), "");
+        assert_eq!(asker.ask(question(2, options()), &call(json!({"title": "B"}))), "");
+        assert_eq!(asker.ask(question(3, options()), &call(json!({"title": "C"}))), "");
         let menu = "  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ";
         let again = asker.answer(typed("9"));
         assert_eq!(again, format!("  That is none of the answers; ? explains them.\n{menu}"));
         let help = asker.answer(typed("?"));
         assert!(help.starts_with("  Type the letter") && help.ends_with(menu), "{help}");
-        assert!(one.try_recv().is_err());
+        assert_eq!(asker.take_answers(), []);
         assert!(asker.answer(typed(" Yes ")).starts_with("? B"));
-        assert_eq!(one.try_recv().unwrap(), Answer::Selected("once".into()));
-        assert!(asker.withdraw("2").contains("? C"));
-        assert_eq!(two.try_recv().unwrap(), Answer::Withdrawn);
-        assert_eq!(asker.withdraw("4"), "");
-        let (fourth, mut four) = question("4", options());
-        assert_eq!(asker.ask(fourth, &call(json!({}))), "");
-        assert_eq!(four.try_recv().unwrap(), Answer::Withdrawn);
+        assert_eq!(asker.take_answers(), [(1, Answer::Selected("once".into()))]);
+        assert!(asker.withdraw(2).contains("? C"));
+        assert_eq!(asker.take_answers(), [(2, Answer::Withdrawn)]);
+        assert_eq!(asker.withdraw(4), "");
         assert_eq!(asker.answer(Typed::End), "");
-        assert_eq!(three.try_recv().unwrap(), Answer::Cancelled);
+        assert_eq!(asker.take_answers(), [(3, Answer::Cancelled)]);
         assert!(asker.panel(80).is_empty() && asker.take_lines().is_empty());
     }
 
@@ -261,7 +241,7 @@ mod without_keys {
         let (to, lines) = mpsc::channel(4);
         let mut asker = TerminalAsker::new(Keyboard::Lines(lines), "/w");
         to.try_send("y".into()).unwrap();
-        asker.ask(question("1", options()).0, &call(json!({})));
+        asker.ask(question(1, options()), &call(json!({})));
         assert!(matches!(&mut asker.typing, Keyboard::Lines(it) if it.is_empty()));
         assert_eq!(asker.take_steering(), [""; 0]);
     }
@@ -274,14 +254,10 @@ mod without_keys {
         assert_eq!(asker.answer(typed("use tabs")), "");
         // It was on its way when the question came up.
         to.try_send("y".into()).unwrap();
-        let (question, mut settled) = question("1", options());
-        asker.ask(question, &call(json!({})));
-        assert_eq!(
-            (asker.take_steering(), settled.try_recv().is_err()),
-            (vec!["use tabs".to_owned(), "y".into()], true)
-        );
+        asker.ask(question(1, options()), &call(json!({})));
+        assert_eq!((asker.take_steering(), asker.take_answers()), (vec!["use tabs".to_owned(), "y".into()], vec![]));
         asker.answer(typed("y"));
-        assert_eq!(settled.try_recv().unwrap(), Answer::Selected("once".into()));
+        assert_eq!(asker.take_answers(), [(1, Answer::Selected("once".into()))]);
         assert_eq!(asker.take_steering(), [""; 0], "an answer is nothing else");
     }
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod calls;
+mod errors;
 mod lenient;
 mod options;
 mod session;
@@ -16,10 +17,11 @@ pub use agent_client_protocol_schema::{
     v2::{TerminalOutputChunk, TerminalUpdate},
 };
 pub use answers::{
-    FormQuestion, Greeting, OpenedAnswer, PermissionChoice, PermissionQuestion, PromptAbilities, PromptAnswer,
-    SessionModes,
+    AgentSession, FormQuestion, Greeting, OpenedAnswer, PermissionChoice, PermissionQuestion, PromptAbilities,
+    PromptAnswer, SessionModes, SessionPage, SteeringAnswer,
 };
 pub use calls::{CallDiff, CallLocation, CallPart, CallPartChunk, CallStatus, CallUpdate};
+pub use errors::AgentError;
 pub use lenient::{read_text, read_value};
 pub use options::{OfferedCommand, OfferedValue, OptionSetting, SessionOption};
 use serde::{Deserialize, Serialize};

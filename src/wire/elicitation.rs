@@ -1,4 +1,4 @@
-//! MCP elicitation parser: a server's question as a form, with text that cannot deceive.
+//! Elicitation parser of MCP and ACP: a question as a form, with text that cannot deceive.
 
 use std::borrow::Cow;
 

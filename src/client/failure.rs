@@ -1,18 +1,15 @@
-//! Failures of `castor run`: exit codes as Gemini CLI's, and the errors that lead to them.
+//! Failures of a client: exit codes as Gemini CLI's, and the errors that lead to them.
 
-use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::cli::terminal_text::clean;
+use super::CallCounts;
 use castor_base::{
     event::{AgentEvent, EventKind, Status},
     ids::StreamId,
 };
-use castor_client::CallCounts;
 use castor_wire::acp::{
-    client::{PromptAnswer, read_text},
+    client::AgentError,
     meta::{PromptAnswerMeta, StopDetail},
 };
 
@@ -135,24 +132,52 @@ impl Failure {
         serde_json::to_string(&event).unwrap_or_default() + "\n"
     }
 
-    fn from_agent(error: &ErrorObjectOwned) -> Self {
-        let data: Value = error.data().and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default();
-        let kind = data.get("kind").and_then(Value::as_str).unwrap_or("?");
+    fn of_agent(error: AgentError) -> Self {
+        let kind = error.kind.as_deref().unwrap_or("?");
         let named = EXITS.iter().find(|it| it.3 == kind).map(|it| it.0);
-        let exit = named.unwrap_or(match error.code() {
+        let exit = named.unwrap_or(match error.code {
             AUTH_REQUIRED => Exit::Auth,
             NOT_FOUND => Exit::Input,
             REQUEST_CANCELLED => Exit::Cancelled,
             _ => Exit::Failed,
         });
-        let mut message = clean(plain(error.message()));
-        // Many agents write "Internal error" and put what happened into data.
-        let detail =
-            data.as_str().or_else(|| ["details", "detail", "message"].iter().find_map(|it| data.get(it)?.as_str()));
-        if let Some(detail) = detail.filter(|it| !message.contains(*it)) {
-            message = format!("{message}: {}", clean(detail));
+        let mut message = plain(&error.message).to_owned();
+        if let Some(detail) = error.detail.filter(|it| !message.contains(it)) {
+            message = format!("{message}: {detail}");
         }
         Self { exit, message }
+    }
+}
+
+/// Why a request has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestFailure {
+    /// The agent's own error.
+    Refused(Box<AgentError>),
+    Gone,
+    /// The connection failed in another way, in words.
+    Broken(String),
+}
+
+impl RequestFailure {
+    pub fn into_failure(self) -> Failure {
+        match self {
+            Self::Refused(error) => Failure::of_agent(*error),
+            Self::Gone => Failure::new(Exit::Failed, "the agent is gone"),
+            Self::Broken(why) => Failure::new(Exit::Failed, why),
+        }
+    }
+
+    pub fn in_words(self) -> String {
+        self.into_failure().message
+    }
+
+    /// The costs of a prompt that failed.
+    pub fn meta(&self) -> Option<&PromptAnswerMeta> {
+        match self {
+            Self::Refused(error) => error.meta.as_ref(),
+            Self::Gone | Self::Broken(_) => None,
+        }
     }
 }
 
@@ -160,12 +185,6 @@ impl Failure {
 pub fn plain(message: &str) -> &str {
     let behind = ["Invalid params: ", "Invalid request: "].iter().find_map(|it| message.strip_prefix(it));
     behind.unwrap_or(message)
-}
-
-/// What an agent's error says of the prompt that failed.
-pub fn meta(error: &Error) -> Option<PromptAnswerMeta> {
-    let Error::Call(error) = error else { return None };
-    read_text::<PromptAnswer>(error.data()?.get())?.meta
 }
 
 /// The hint how to allow calls that no user could approve; `None`: there were none.
@@ -179,15 +198,6 @@ pub fn approval_hint(counts: CallCounts) -> Option<String> {
         "{calls} needed an approval, and nobody could be asked. Run castor on a terminal, or allow more with \
          --approval-mode or a rule (`castor policy check --headless` shows what is missing)"
     ))
-}
-
-/// An agent's error answer becomes a failure; `None` when the connection itself is what failed.
-pub fn from_answer(error: &Error) -> Option<Failure> {
-    match error {
-        Error::Call(error) => Some(Failure::from_agent(error)),
-        Error::RestartNeeded(_) | Error::ServiceDisconnect | Error::Transport(_) => None,
-        other => Some(Failure::new(Exit::Failed, other.to_string())),
-    }
 }
 
 /// What a prompt's stop reason means for the exit code. `detail`: what castor says beside it.
@@ -204,12 +214,16 @@ pub fn from_stop_reason(reason: &str, detail: Option<StopDetail>) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use jsonrpsee::{core::client::Error, types::ErrorObject};
-    use serde_json::{Value, json};
+    use serde_json::{Value, json, value::to_raw_value};
 
-    use super::{Exit, approval_hint, from_answer, from_stop_reason};
-    use castor_client::CallCounts;
-    use castor_wire::acp::meta::StopDetail;
+    use super::{Exit, Failure, RequestFailure, approval_hint, from_stop_reason};
+    use crate::CallCounts;
+    use castor_wire::acp::{client::AgentError, meta::StopDetail};
+
+    fn failure(code: i32, message: &str, data: &Value) -> Failure {
+        let data = to_raw_value(data).unwrap();
+        RequestFailure::Refused(Box::new(AgentError::read(code, message, Some(&data)))).into_failure()
+    }
 
     #[test]
     fn calls_that_nobody_could_approve_have_a_hint() {
@@ -232,18 +246,17 @@ mod tests {
             (-32800, Value::Null, 130),
             (-32602, Value::Null, 1),
         ] {
-            let failure = from_answer(&Error::Call(ErrorObject::owned(code, "no", Some(data)))).unwrap();
-            assert_eq!(failure.exit.code(), exit, "{code}");
+            assert_eq!(failure(code, "no", &data).exit.code(), exit, "{code}");
         }
     }
 
     #[test]
     fn details_are_told() {
-        let error = Error::Call(ErrorObject::owned(-32603, "Internal error", Some(json!({"details": "disk full"}))));
-        assert_eq!(from_answer(&error).unwrap().message, "Internal error: disk full");
-        let error =
-            Error::Call(ErrorObject::owned(-32602, "Invalid params: no model x. Name another.", Some(json!({}))));
-        assert_eq!(from_answer(&error).unwrap().message, "no model x. Name another.");
+        let message = |code, message, data| failure(code, message, &data).message;
+        let details = json!({"details": "disk full"});
+        assert_eq!(message(-32603, "Internal error", details), "Internal error: disk full");
+        let plain = message(-32602, "Invalid params: no model x. Name another.", json!({}));
+        assert_eq!(plain, "no model x. Name another.");
     }
 
     #[test]
