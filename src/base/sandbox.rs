@@ -125,11 +125,6 @@ pub struct SandboxState {
 }
 
 impl SandboxState {
-    /// Tells whether there is a sandbox in which commands write in the folder.
-    pub fn writes_in_folder(&self) -> bool {
-        self.available && self.level == SandboxLevel::WorkspaceWrite
-    }
-
     /// Behind "sandbox: ".
     pub fn in_words(&self) -> String {
         let network = if self.network { "with network" } else { "without network" };

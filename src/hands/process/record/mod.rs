@@ -25,9 +25,10 @@ pub(super) use recorder::{Installer, Recorder, can_install};
 /// The record of one sandbox.
 #[derive(Debug)]
 pub struct SandboxRecord {
-    file: File,
+    pub(super) file: File,
+    /// It tells of attempts to read these secrets, too.
     #[cfg(target_os = "linux")]
-    masks: Option<SecretMasks>,
+    pub(super) masks: Option<SecretMasks>,
 }
 
 impl SandboxRecord {
@@ -37,12 +38,6 @@ impl SandboxRecord {
         use nix::sys::memfd::{MFdFlags, memfd_create};
         let file = File::from(memfd_create("castor-record", MFdFlags::MFD_CLOEXEC)?);
         Ok((Self { file: file.try_clone()?, masks: None }, file))
-    }
-
-    /// It tells of attempts to read these secrets, too.
-    #[cfg(target_os = "linux")]
-    pub(super) fn with_masks(self, masks: Option<SecretMasks>) -> Self {
-        Self { masks, ..self }
     }
 
     /// `None`: nothing was recorded, as the system does not tell.

@@ -7,10 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    git_config::{Setting, settings},
-    repository,
-};
+use super::{git_config::settings, repository};
 use crate::disk;
 use castor_base::path::AbsPath;
 
@@ -92,11 +89,7 @@ pub(super) fn paths_in(git: &Path) -> io::Result<Vec<ConfigPath>> {
     Ok(res)
 }
 
-/// The settings in a file of git's, none where there is no such file.
-fn settings_in(path: &Path) -> io::Result<Vec<Setting>> {
-    text_of(path).map(|it| settings(&it))
-}
-
+/// A file of git's; no text where there is no such file.
 pub(super) fn text_of(path: &Path) -> io::Result<String> {
     match fs::metadata(path) {
         Ok(it) if it.is_file() && it.len() <= MAX => (),
@@ -115,7 +108,7 @@ pub(super) fn text_of(path: &Path) -> io::Result<String> {
 }
 
 fn read(path: &Path, depth: usize, res: &mut Vec<ConfigPath>) -> io::Result<()> {
-    for (section, key, value) in settings_in(path)? {
+    for (section, key, value) in settings(&text_of(path)?) {
         let named = |path: PathBuf, is_folder| ConfigPath { path, is_whole: true, is_folder };
         match (section.as_str(), key.as_str()) {
             _ if value.is_empty() => (),

@@ -45,7 +45,7 @@ pub(super) fn plan(
         if plan.namespaces {
             plan.views = views::plan_views(it, &around, &plan)?;
         }
-        standing.add_tmp(&plan.tmp);
+        standing.tmp = Some(plan.tmp.clone());
         // A placeholder is locked, and was there then.
         let stands = standing.paths();
         let mut all = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed);

@@ -292,7 +292,7 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
         plan.network.door = door.as_ref().map(Door::addresses).unwrap_or_default();
         standing.running = Some(running);
         let mounts = plan.views.iter().filter_map(|it| Some((it.shows.as_deref()?, it.place.as_path())));
-        standing.record = record.map(|it| Arc::new(it.with_masks(SecretMasks::watch(mounts))));
+        standing.record = record.map(|it| Arc::new(SandboxRecord { masks: SecretMasks::watch(mounts), ..it }));
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
@@ -301,7 +301,7 @@ fn through<'c>(it: &'c Confinement, around: GuardContext<'c>) -> io::Result<Conf
         if let Some(it) = door {
             standing.door = Some(it.open(writer.as_fd().try_clone_to_owned()?)?);
         }
-        standing.set_life_pipe(writer);
+        standing.life = Some(writer);
         Ok(standing)
     };
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs,
     os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
@@ -229,7 +229,8 @@ fn scan(root: &Path, before: &mut Folders, reach: ScanLimits) -> ScanResult {
         }
         if depth < reach.depth {
             let is_own = |it: &OsString| !it.as_encoded_bytes().starts_with(b".") && it != FETCHED;
-            let (skipped, own): (Vec<_>, Vec<_>) = folder.folders.iter().partition(|it| is_skipped(it));
+            let (skipped, own): (Vec<_>, Vec<_>) =
+                folder.folders.iter().partition(|it| SKIPPED_FOLDERS.iter().any(|name| **it == *name));
             fetched.extend(skipped.into_iter().map(|it| (path.join(it), 0)));
             waiting.extend(own.into_iter().map(|it| (path.join(it), depth + 1, is_held && is_own(it))));
         }
@@ -244,10 +245,6 @@ fn scan(root: &Path, before: &mut Folders, reach: ScanLimits) -> ScanResult {
         res.folders.insert(path.into_os_string(), Folder { is_fetched: true, ..folder });
     }
     res
-}
-
-fn is_skipped(name: &OsStr) -> bool {
-    SKIPPED_FOLDERS.iter().any(|it| name == *it)
 }
 
 impl Folder {

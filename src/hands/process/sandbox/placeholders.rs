@@ -43,7 +43,7 @@ pub struct Placeholders {
     standing: Vec<OpenPlaceholder>,
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
-    life: Option<PipeWriter>,
+    pub(super) life: Option<PipeWriter>,
     pub(super) running: Option<Arc<RunningProcess>>,
     pub(super) record: Option<Arc<SandboxRecord>>,
     /// The kernel's group of the process and its children.
@@ -52,7 +52,7 @@ pub struct Placeholders {
     pub(super) door: Option<OpenDoor>,
     quarantine: Arc<Quarantine>,
     heads: Vec<GitHead>,
-    tmp: Option<PathBuf>,
+    pub(super) tmp: Option<PathBuf>,
     /// Where it is written down what stands.
     records: PathBuf,
 }
@@ -135,11 +135,6 @@ impl Placeholders {
         self.quarantine = before.with_record(&self.records).watched();
     }
 
-    /// The folder for temporary files.
-    pub(super) fn add_tmp(&mut self, tmp: &Path) {
-        self.tmp = Some(tmp.to_owned());
-    }
-
     /// What goes with castor: what was mounted on what is hidden. Temporary files are the session's.
     pub fn temporary(&self) -> Option<PathBuf> {
         self.tmp.as_deref().map(views::view_folder)
@@ -182,12 +177,6 @@ impl Placeholders {
     /// Whether the sandbox is empty: its first process has the other end, and goes last.
     pub fn is_sandbox_empty(&self) -> bool {
         self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
-    }
-
-    /// What the first process of the sandbox watches the other end of.
-    #[cfg(target_os = "linux")]
-    pub(super) fn set_life_pipe(&mut self, life: PipeWriter) {
-        self.life = Some(life);
     }
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.

@@ -9,12 +9,10 @@ use std::{
 use nix::unistd::geteuid;
 
 use crate::disk;
-use castor_base::{path::AbsPath, sandbox::Confinement};
+use castor_base::path::AbsPath;
 
 /// Longer files say nothing about where a repository is.
 const MAX: u64 = 4096;
-/// What git packed of references beyond that is not looked through.
-const MAX_PACKED: u64 = 64 << 20;
 
 /// What commands in `root` must write for git to work there; `None`: it is in the root, is another's, or does not know of
 /// this root.
@@ -29,22 +27,6 @@ pub fn outside_root(root: &AbsPath) -> Option<AbsPath> {
 pub fn around(dir: &AbsPath) -> Option<AbsPath> {
     let git = dir.as_path().ancestors().find_map(|folder| git_folder_of(folder).filter(|it| is_repository(it)))?;
     AbsPath::new(git.canonicalize().ok()?)
-}
-
-/// The same, if what git obeys in it is all that commands cannot write there.
-pub fn guarded_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
-    let git = around(dir)?;
-    let mut written = it.roots.iter().chain(&it.git_dirs).filter(|_| !it.read_only);
-    (written.any(|it| git.is_within(it)) && it.is_obeyed(&git.join("config")) && !it.is_never_written(&git))
-        .then_some(git)
-}
-
-/// Whether there is such a reference in a git folder, alone or among those that git packed: `refs/heads/main`.
-pub fn has_reference(git: &AbsPath, full: &str) -> bool {
-    // A pipe of that name would never end.
-    let packed = || disk::read_head(&git.join("packed-refs"), MAX_PACKED).unwrap_or_default();
-    let is_it = |line: &str| line.split_once(' ').is_some_and(|it| it.1 == full);
-    git.join(full).as_path().is_file() || String::from_utf8_lossy(&packed()).lines().any(is_it)
 }
 
 /// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
