@@ -38,6 +38,8 @@ const IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
 const MAX_DIFF: usize = 64 * 1024;
 /// Names between two looks at the clock.
 const PROGRESS_STEP: usize = 256;
+/// Most seconds of a look without a word.
+const SILENCE: u64 = 20;
 /// A look that takes longer had many files.
 const LONG_LOOK: Duration = Duration::from_millis(500);
 /// Of one file as it is now, in bytes.
@@ -127,7 +129,8 @@ impl ProgressNotices {
     /// After so many names and seconds; `None`: that is too early.
     fn notice(&self, n: usize, seconds: u64) -> Option<String> {
         let next = self.next.load(Relaxed);
-        let is_due = seconds >= next && self.next.compare_exchange(next, seconds * 3, Relaxed, Relaxed).is_ok();
+        let is_due = seconds >= next
+            && self.next.compare_exchange(next, (seconds * 3).min(seconds + SILENCE), Relaxed, Relaxed).is_ok();
         let (n, most) = (grouped(n as u64), grouped(Limits::default().root_files as u64));
         is_due.then(|| {
             format!(
