@@ -1,4 +1,4 @@
-//! The contract (`src/CONTRACT.md`): what it names exists, and every event, hook, point and processor is named.
+//! The contract (`docs/explanation/contract.md`): what it names exists, and every event, hook, point and processor is named.
 
 use std::{
     collections::BTreeSet,
@@ -165,7 +165,7 @@ fn marked(cell: &str, mark: char) -> impl Iterator<Item = &str> {
 }
 
 fn page() -> String {
-    read(&root().join("src/CONTRACT.md")).expect("the page is there")
+    read(&root().join("docs/explanation/contract.md")).expect("the page is there")
 }
 
 fn read(path: &Path) -> Option<String> {

@@ -24,6 +24,7 @@ const WRITTEN: &str = "<!-- `castor docs`";
 const DEVELOPERS: &[&str] = &[
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/explanation/contract.md",
     "schema/README.md",
     "src/README.md",
     "src/hands/process/sandbox/README.md",
