@@ -24,42 +24,42 @@ struct Params {
     meta: Option<Map<String, Value>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 pub struct DefinitionList {
-    commands: Vec<ListedCommand>,
-    skills: Vec<ListedSkill>,
-    extensions: Vec<ListedExtension>,
+    pub commands: Vec<ListedCommand>,
+    pub skills: Vec<ListedSkill>,
+    pub extensions: Vec<ListedExtension>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct ListedCommand {
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct ListedCommand {
     /// As it is typed behind the slash.
-    name: String,
-    description: String,
+    pub name: String,
+    pub description: String,
     /// Absent: castor brings it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
+    pub file: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct ListedSkill {
-    name: String,
-    description: String,
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct ListedSkill {
+    pub name: String,
+    pub description: String,
     /// Whether the model may ask for it in this session. `skills` of `_castor/session/update` changes it.
-    enabled: bool,
+    pub enabled: bool,
     /// Absent: castor brings it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
+    pub file: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct ListedExtension {
-    name: String,
-    version: String,
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct ListedExtension {
+    pub name: String,
+    pub version: String,
     /// `on`, or why it does not count.
-    state: String,
+    pub state: String,
     /// What it brings, in words.
-    brings: String,
+    pub brings: String,
 }
 
 impl From<&FolderPrompts> for DefinitionList {

@@ -1,7 +1,7 @@
 //! The extension method `_castor/session/state`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
 use castor_base::{
@@ -41,10 +41,17 @@ struct Params {
     meta: Option<Map<String, Value>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateValues {
     /// Keys that are not there are left out.
     pub state: StateMap,
+}
+
+impl StateValues {
+    /// A value in its own type; `None`: it is not there, or has another shape.
+    pub fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        T::deserialize(self.state.get(key)?).ok()
+    }
 }
 
 /// Reads `_castor/session/state`.

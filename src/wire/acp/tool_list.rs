@@ -24,13 +24,13 @@ struct Params {
     meta: Option<Map<String, Value>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolList {
     /// By name.
     pub tools: Vec<ListedTool>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedTool {
     pub name: String,
@@ -49,7 +49,7 @@ pub struct ListedTool {
 }
 
 /// The program that runs calls of a tool.
-#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolSource {
     /// It is built in.

@@ -38,6 +38,13 @@ pub struct RpcError {
     pub data: Option<Value>,
 }
 
+impl RpcError {
+    /// The kind of castor's own errors.
+    pub fn kind(&self) -> Option<&str> {
+        self.data.as_ref()?.get("kind")?.as_str()
+    }
+}
+
 /// A line that is no message.
 #[derive(Debug, PartialEq)]
 pub enum InvalidMessage {

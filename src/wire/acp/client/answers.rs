@@ -157,6 +157,33 @@ pub struct OpenedAnswer {
     pub modes: Option<SessionModes>,
     pub models: Option<SessionModels>,
     pub config_options: Option<Vec<SessionOption>>,
+    #[serde(rename = "_meta", skip_serializing)]
+    meta: OpenedMeta,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct OpenedMeta {
+    castor: HubFacts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct HubFacts {
+    serve: HubPrompts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct HubPrompts {
+    prompts: u64,
+}
+
+impl OpenedAnswer {
+    /// How many prompts of other clients the hub has open for the session.
+    pub fn n_prompts(&self) -> u64 {
+        self.meta.castor.serve.prompts
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +222,8 @@ pub struct AgentSession {
     pub title: Option<String>,
     #[serde(default)]
     pub updated_at: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
 }
 
 /// The answer to `_session/steering`.

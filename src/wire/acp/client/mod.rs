@@ -3,8 +3,11 @@
 mod answers;
 mod calls;
 mod errors;
+mod forms;
 mod lenient;
 mod options;
+mod own_methods;
+mod requests;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -12,6 +15,7 @@ mod tests;
 pub use agent_client_protocol_schema::{
     MaybeUndefined,
     v1::SessionMessage as ExchangedMessage,
+    v1::{AudioContent, BlobResourceContents, ImageContent, ResourceLink, TextContent, TextResourceContents},
     v1::{CompactionSummaryChunk, CompactionUpdate, ContentBlock, SessionInfoUpdate, SessionMessageChunk},
     v1::{EmbeddedResource, EmbeddedResourceResource},
     v2::{TerminalOutputChunk, TerminalUpdate},
@@ -22,8 +26,14 @@ pub use answers::{
 };
 pub use calls::{CallDiff, CallLocation, CallPart, CallPartChunk, CallStatus, CallUpdate};
 pub use errors::AgentError;
+pub use forms::{FieldBounds, FieldChoice, FieldForm, FormField};
 pub use lenient::{read_text, read_value};
 pub use options::{OfferedCommand, OfferedValue, OptionSetting, SessionOption};
+pub use own_methods::{CheckpointList, HostedCall, ListedCheckpoint, RewindAnswer, SessionNews};
+pub use requests::{
+    AgentRequest, AnswerPart, ClientName, DeclaredTool, FormAnswer, ListParams, OpenParams, Own, PermissionAnswer,
+    PromptChoices, ReadOnlyNote, SentPrompt, SessionParams, SteeringMeta, ToolAnswer,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use session::{CommandList, ModeName, OptionList, PlanChange, PlanRemoval};
@@ -33,6 +43,12 @@ pub use session::{
 };
 
 use super::meta::messages::UpdateMeta;
+pub use super::{
+    definition_list::{DefinitionList, ListedCommand, ListedExtension, ListedSkill},
+    mcp_servers::{McpServerReport, McpServerState, McpServers},
+    state::StateValues,
+    tool_list::{ListedTool, ToolList},
+};
 
 /// The params of one `session/update`.
 #[derive(Clone, Debug, PartialEq)]
@@ -216,6 +232,11 @@ pub fn resource_uri(it: &EmbeddedResource) -> &str {
         EmbeddedResourceResource::BlobResourceContents(it) => &it.uri,
         _ => "",
     }
+}
+
+/// A content block with a text.
+pub fn text_block(text: impl Into<String>) -> ContentBlock {
+    ContentBlock::Text(TextContent::new(text))
 }
 
 /// The text of a content block; `None`: it is no text.
