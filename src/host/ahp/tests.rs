@@ -19,7 +19,8 @@ use expect_test::expect_file;
 use serde_json::Value;
 
 use super::{
-    AhpHost, AhpInput, AhpOutput, HostMemory, HostSettings, MachineEvent, MachineOrder, TerminalEvent, channel::Channel,
+    AhpHost, AhpInput, AhpOutput, HostMemory, HostSettings, MachineEvent, MachineOrder, TerminalEvent,
+    clients::channel::Channel,
 };
 use castor_base::root_files::{FileAnswer, FileKind};
 
@@ -79,13 +80,13 @@ impl Mirror {
 
     /// Of all that the client is subscribed to.
     fn check(&self, host: &AhpHost, number: u64) {
-        let client = &host.clients[&number];
+        let client = host.clients.all.get(&number).unwrap();
         for channel in client.subscriptions.iter().filter(|it| !matches!(it, Channel::Logs(_) | Channel::Metrics)) {
             let known = self.0.get(channel).unwrap_or_else(|| panic!("{channel:?} of {number}"));
-            let trees = channel.session().map(|it| &host.sessions[it].trees);
+            let trees = channel.session().map(|it| &host.sessions.all.get(it).unwrap().trees);
             let mut known = known.clone();
             let real = match (&mut known, channel) {
-                (SnapshotState::Root(_), Channel::Root) => serde_json::to_vec(&host.root),
+                (SnapshotState::Root(_), Channel::Root) => serde_json::to_vec(&host.clients.root),
                 (SnapshotState::Chat(it), Channel::Chat(_)) => {
                     // Its title is told by the session.
                     it.title.clone_from(&trees.unwrap().chat.title);
@@ -99,10 +100,10 @@ impl Mirror {
                 }
                 (SnapshotState::Changeset(_), Channel::Changes(_)) => serde_json::to_vec(&trees.unwrap().changes),
                 (SnapshotState::Terminal(_), Channel::Terminal(id)) => {
-                    serde_json::to_vec(&host.work.terminals[id].state)
+                    serde_json::to_vec(&host.machine.terminals[id].state)
                 }
                 (SnapshotState::ResourceWatch(_), Channel::Watch(id)) => {
-                    serde_json::to_vec(&host.work.watches[id].state)
+                    serde_json::to_vec(&host.machine.watches[id].state)
                 }
                 (SnapshotState::Annotations(_), Channel::Annotations(_)) => {
                     serde_json::to_vec(&trees.unwrap().annotations)
@@ -239,7 +240,7 @@ fn run(scenario: &str) -> String {
         }
     }
     for (number, mirror) in &run.mirrors {
-        if run.host.clients.contains_key(number) {
+        if run.host.clients.all.get(number).is_some() {
             mirror.check(&run.host, *number);
         }
     }
