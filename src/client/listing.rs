@@ -22,14 +22,9 @@ impl SessionListing {
 
     /// The params for the next page.
     pub fn params(&self) -> Value {
-        let mut params = json!({});
-        if let Some(it) = &self.cwd {
-            params["cwd"] = json!(it);
-        }
-        if let Some(it) = &self.cursor {
-            params["cursor"] = json!(it);
-        }
-        params
+        let members = [("cwd", &self.cwd), ("cursor", &self.cursor)];
+        let given = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
+        Value::Object(given.collect())
     }
 
     /// Takes a page. Whether another one is to be asked for.

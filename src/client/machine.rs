@@ -146,9 +146,10 @@ impl ClientRequest {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientPhase {
     /// No session is open yet.
+    #[default]
     Opening,
     Idle,
     Prompting,
@@ -175,7 +176,7 @@ struct OpenQuestion {
     kind: QuestionKind,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ClientMachine {
     phase: ClientPhase,
     opening: Option<SessionOpening>,
@@ -189,23 +190,6 @@ pub struct ClientMachine {
     servers_at: Option<Duration>,
     orders: Vec<ClientOrder>,
     news: VecDeque<ClientNews>,
-}
-
-impl Default for ClientMachine {
-    fn default() -> Self {
-        Self {
-            phase: ClientPhase::Opening,
-            opening: None,
-            session: None,
-            lists_changes: false,
-            requests: OutgoingRequests::default(),
-            questions: BTreeMap::new(),
-            n_questions: 0,
-            servers_at: None,
-            orders: Vec::new(),
-            news: VecDeque::new(),
-        }
-    }
 }
 
 impl ClientMachine {
@@ -260,7 +244,9 @@ impl ClientMachine {
 
     /// Params with the session beside `more`.
     fn params(&self, mut more: Value) -> Value {
-        more["sessionId"] = json!(self.session);
+        if let Some(members) = more.as_object_mut() {
+            members.insert("sessionId".to_owned(), json!(self.session));
+        }
         more
     }
 }
@@ -278,10 +264,10 @@ impl ClientMachine {
     /// Sends a prompt: content blocks, and what stands beside them in `_meta`.
     pub fn prompt(&mut self, blocks: Vec<Value>, meta: Option<Value>) {
         self.phase = ClientPhase::Prompting;
-        let mut params = self.params(json!({"prompt": blocks}));
-        if let Some(meta) = meta {
-            params["_meta"] = meta;
-        }
+        let params = self.params(match meta {
+            Some(meta) => json!({"prompt": blocks, "_meta": meta}),
+            None => json!({"prompt": blocks}),
+        });
         self.request("session/prompt", params, Pending::Prompt);
     }
 

@@ -339,6 +339,22 @@ fn initialize_params(request: &SessionRequest) -> Value {
     })
 }
 
+/// The params of `initialize` for a client that asks nobody.
+pub fn greeting(name: &str, shows_notices: bool) -> Value {
+    let meta = json!({"castor": {"interactive": false}});
+    let capabilities = match shows_notices {
+        true => json!({"session": {"notices": {}}, "_meta": meta}),
+        false => json!({"_meta": meta}),
+    };
+    let client = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
+    json!({"protocolVersion": 1, "clientInfo": client, "clientCapabilities": capabilities})
+}
+
+/// A prompt's text that came by a pipe.
+pub fn piped_block(text: &str) -> Value {
+    json!({"type": "text", "text": text, "_meta": {"castor": {"piped": true}}})
+}
+
 /// Long enough to mean one, and shorter than ids are.
 fn is_id_prefix(text: &str) -> bool {
     (MIN_NAMED..UUID).contains(&text.len())

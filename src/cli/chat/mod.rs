@@ -49,7 +49,7 @@ use super::{
         link::AgentLink,
         signals,
         start::{self, RunContext},
-        terminal, trust_question,
+        terminal,
     },
     render::text::{Line, Style},
     sessions::{self, CommandContext, CommandLook},
@@ -130,7 +130,6 @@ fn tell(failure: &Failure) -> Exit {
 /// What is settled before anything is drawn: all that may ask, and nothing that takes time.
 struct StartArgs {
     cwd: AbsPath,
-    cwd_text: String,
     run_args: RunArgs,
     /// The picker of sessions comes up first.
     picks_session: bool,
@@ -138,27 +137,16 @@ struct StartArgs {
 
 impl StartArgs {
     fn prepare(args: &ChatArgs, context: &RunContext) -> Result<Self, Failure> {
-        let folder = args.cwd.as_ref().map_or_else(|| context.cwd.clone(), |it| context.cwd.join(it));
-        let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
-        let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
-        let cwd_text = cwd.to_string();
         let mut run_args = args.to_run();
+        let cwd = start::session_folder(&run_args, &context.cwd)?;
         let picks_session = args.picks_session() && context.is_live;
         if picks_session {
             run_args.session.resume = None;
         }
         earlier_session::settle(&mut run_args, &cwd)?;
         start::check_sandbox(&run_args)?;
-        if let Some(mode) = args.agent_args.mode().filter(|_| args.session.agent.is_none() && !args.gemini.skip_trust) {
-            let asked = trust_question::ask_for_mode(
-                mode.mode(),
-                &Env::from_process(),
-                &cwd,
-                &mut trust_question::ask_on_terminal,
-            );
-            asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
-        }
-        Ok(Self { cwd, cwd_text, run_args, picks_session })
+        start::ask_trust(&run_args, &cwd)?;
+        Ok(Self { cwd, run_args, picks_session })
     }
 }
 
@@ -173,26 +161,15 @@ struct Opening {
 }
 
 impl Opening {
-    fn prepare(args: &ChatArgs, context: RunContext, settled: StartArgs) -> Result<Self, Failure> {
-        let StartArgs { cwd, cwd_text, mut run_args, .. } = settled;
+    fn prepare(context: RunContext, settled: StartArgs) -> Result<Self, Failure> {
+        let StartArgs { cwd, mut run_args, .. } = settled;
         let replay = read_log(&mut run_args, &cwd)?;
         let demo = start::needs_demo(&run_args, || (context.model_access)(&cwd));
         if demo.is_some() {
             run_args.agent_args.model = Some("demo".to_owned());
         }
-        let is_told = args.session.agent.is_some();
-        let mode = run_args.agent_args.mode().filter(|_| is_told || run_args.session.resume.is_some());
-        let request = SessionRequest {
-            cwd: cwd_text,
-            additional: start::more_folders(&run_args, &cwd)?,
-            id: run_args.gemini.session_id.clone(),
-            resume: run_args.session.resume.clone(),
-            interactive: true,
-            replays: replay.is_none(),
-            model: run_args.agent_args.model.clone().filter(|_| is_told),
-            mode: mode.map(|it| it.mode().as_str()),
-            ..SessionRequest::default()
-        };
+        let request =
+            SessionRequest { interactive: true, replays: replay.is_none(), ..start::session_request(&run_args, &cwd)? };
         Ok(Self { launch: start::launch(&run_args)?, request, demo, replay })
     }
 }
@@ -218,14 +195,14 @@ async fn converse(args: &ChatArgs, context: RunContext, settled: StartArgs) -> E
     let keys = if args.plain { None } else { KeyInput::open(KeyModes::CHAT) };
     let is_live = keys.is_some();
     let (cwd, picks_session) = (settled.cwd.clone(), settled.picks_session);
-    let mut chat = Chat::new(Box::new(Composer::new(args.vi)), &settled.cwd_text, is_live);
+    let mut chat = Chat::new(Box::new(Composer::new(args.vi)), &settled.cwd.to_string(), is_live);
     let traits = TerminalTraits::of_env(&Env::from_process());
     let mut screen = ChatScreen::new(is_live, context.stdout_color && !args.plain, args.theme, traits);
     chat.set_width(screen.size.0);
     chat.view.add_lines(vec![heading(&cwd)]);
     // The first frame, before anything is read and before there is an agent.
     screen.draw(&mut chat, Duration::ZERO);
-    let opening = match Opening::prepare(args, context, settled) {
+    let opening = match Opening::prepare(context, settled) {
         Ok(it) => it,
         Err(failure) => {
             screen.finish(&mut chat, Duration::ZERO, &[]).await;

@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
@@ -43,7 +43,9 @@ impl Probe {
                     }
                     Incoming::Notification { method, params } if method == "session/update" => {
                         let SessionEvent { event, .. } = SessionEvent::read(&params);
-                        _ = keeps(&event).then(|| to.try_send(event));
+                        if keeps(&event) {
+                            _ = to.try_send(event);
+                        }
                     }
                     Incoming::Notification { .. } | Incoming::Noise(_) => (),
                 }
@@ -67,14 +69,4 @@ impl Probe {
         self.agent.wait_or_kill().await;
         self.stderr
     }
-}
-
-/// The params of `initialize` for a client that asks nobody.
-pub fn greeting(name: &str, shows_notices: bool) -> Value {
-    let mut capabilities = json!({"_meta": {"castor": {"interactive": false}}});
-    if shows_notices {
-        capabilities["session"] = json!({"notices": {}});
-    }
-    let client = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
-    json!({"protocolVersion": 1, "clientInfo": client, "clientCapabilities": capabilities})
 }

@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, time};
 
 use super::media::{Contents, classify};
 use castor_base::file_uri;
-use castor_client::failure::Failure;
+use castor_client::{failure::Failure, opening::piped_block};
 use castor_wire::acp::client::PromptAbilities;
 
 /// When to say that stdin is waited for: a script may have left an open pipe that nobody writes to.
@@ -52,7 +52,7 @@ impl Prompt {
     pub fn into_blocks(self, can: PromptAbilities) -> Result<Vec<Value>, Failure> {
         // The empty line parts the two where an agent joins them.
         let piped = self.piped.map(|it| it + "\n\n");
-        let piped = piped.map(|it| Ok(json!({"type": "text", "text": it, "_meta": {"castor": {"piped": true}}})));
+        let piped = piped.map(|it| Ok(piped_block(&it)));
         let attachments = self.attachments.into_iter().map(|it| it.into_block(can));
         piped.into_iter().chain([Ok(json!({"type": "text", "text": self.text}))]).chain(attachments).collect()
     }

@@ -2,17 +2,20 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use super::{
     child::{self, Agent, AgentCommand, Pipes},
-    local_servers, terminal,
+    local_servers, terminal, trust_question,
 };
 use crate::cli::{args::RunArgs, render::ansi::wants_color, terminal_text::clean_line};
 use castor_agent::telemetry::LOG_VAR;
 use castor_base::{path::AbsPath, sandbox::SandboxLevel};
-use castor_client::failure::{Exit, Failure};
+use castor_client::{
+    failure::{Exit, Failure},
+    opening::SessionRequest,
+};
 use castor_hands::{
     process::{sandbox, surroundings},
     secrets::Env,
@@ -122,8 +125,49 @@ pub fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
+/// The folder of a session: `--cwd`, as seen from the process's own.
+///
+/// # Errors
+/// It is no folder.
+pub fn session_folder(args: &RunArgs, own: &Path) -> Result<AbsPath, Failure> {
+    let folder = args.cwd.as_ref().map_or_else(|| own.to_owned(), |it| own.join(it));
+    let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
+    cwd.ok_or_else(|| Failure::input(format!("{} is no folder", folder.display())))
+}
+
+/// Asks whether the folder is trusted, where the mode needs that. Gives warnings for the user.
+///
+/// # Errors
+/// The answer cannot be saved.
+pub fn ask_trust(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
+    let is_own = args.session.agent.is_none() && !args.gemini.skip_trust;
+    let Some(mode) = args.agent_args.mode().filter(|_| is_own) else { return Ok(Vec::new()) };
+    let ask = &mut trust_question::ask_on_terminal;
+    let asked = trust_question::ask_for_mode(mode.mode(), &Env::from_process(), cwd, ask);
+    asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))
+}
+
+/// The session that the flags ask for.
+///
+/// # Errors
+/// A folder that is none.
+pub fn session_request(args: &RunArgs, cwd: &AbsPath) -> Result<SessionRequest, Failure> {
+    let is_told = args.session.agent.is_some();
+    // castor takes the flag for new sessions; one that goes on has a mode of its own.
+    let mode = args.agent_args.mode().filter(|_| is_told || args.session.resume.is_some());
+    Ok(SessionRequest {
+        cwd: cwd.to_string(),
+        additional: more_folders(args, cwd)?,
+        id: args.gemini.session_id.clone(),
+        resume: args.session.resume.clone(),
+        model: args.agent_args.model.clone().filter(|_| is_told),
+        mode: mode.map(|it| it.mode().as_str()),
+        ..SessionRequest::default()
+    })
+}
+
 /// The folders of `--include-directories`, as seen from the working folder.
-pub fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
+fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
     let folder = |it: &String| {
         let path = Some(cwd.join(it)).filter(|it| it.as_path().is_dir());
         let text = path.as_ref().and_then(|it| it.as_path().to_str()).map(str::to_owned);

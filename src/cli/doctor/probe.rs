@@ -8,12 +8,9 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::cli::client::{
-    child::StderrTail,
-    probe::{Probe, greeting},
-};
+use crate::cli::client::{child::StderrTail, probe::Probe};
 use castor_base::path::AbsPath;
-use castor_client::failure::RequestFailure;
+use castor_client::{failure::RequestFailure, opening::greeting};
 use castor_wire::acp::client::ClientEvent;
 
 /// One step of an editor may take this long.

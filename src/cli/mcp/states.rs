@@ -9,11 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::cli::{
-    client::probe::{Probe, greeting},
-    exits::EXIT_FAILED,
-};
+use crate::cli::{client::probe::Probe, exits::EXIT_FAILED};
 use castor_base::path::AbsPath;
+use castor_client::opening::greeting;
 use castor_wire::acp::client::{ClientEvent, Voice};
 
 /// Servers have the start budget of the settings; this is for a castor that hangs.

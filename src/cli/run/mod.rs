@@ -43,8 +43,10 @@ use super::{
         link::AgentLink,
         prompt::{self, Prompt},
         signals::listen_signals,
-        start::{RunContext, check_sandbox, demo_notes, launch, more_folders, needs_demo, start_agent},
-        trust_question,
+        start::{
+            RunContext, ask_trust, check_sandbox, demo_notes, launch, needs_demo, session_folder, session_request,
+            start_agent,
+        },
     },
     terminal_text::clean_line,
 };
@@ -142,20 +144,13 @@ struct PreparedRun {
 
 async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<PreparedRun, Failure> {
     let can_ask = context.can_ask();
-    let folder = if let Some(it) = &args.cwd { context.cwd.join(it) } else { context.cwd };
-    let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
-    let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    let cwd = session_folder(args, &context.cwd)?;
     earlier_session::settle(args, &cwd)?;
-    let cwd_text = cwd.to_string();
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
     let prompts = read_prompts(args, is_piped, &cwd, screen).await?;
     check_sandbox(args)?;
-    let asks_trust = can_ask && args.session.agent.is_none() && !args.gemini.skip_trust;
-    if let Some(mode) = args.agent_args.mode().filter(|_| asks_trust) {
-        let (mode, ask) = (mode.mode(), &mut trust_question::ask_on_terminal);
-        let asked = trust_question::ask_for_mode(mode, &Env::from_process(), &cwd, ask);
-        let warnings = asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
-        warnings.iter().for_each(|it| screen.note(it));
+    if can_ask {
+        ask_trust(args, &cwd)?.iter().for_each(|it| screen.note(it));
     }
     if let Some(keys) = needs_demo(args, || (context.model_access)(&cwd)) {
         for it in demo_notes(&keys, context.stderr_is_terminal).await {
@@ -163,22 +158,11 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         }
         args.agent_args.model = Some("demo".to_owned());
     }
-    let mut request = SessionRequest {
-        cwd: cwd_text,
-        additional: more_folders(args, &cwd)?,
-        id: args.gemini.session_id.clone(),
-        resume: args.session.resume.clone(),
+    let request = SessionRequest {
         events: args.output_format == OutputFormat::Events,
         instructions: args.input.instructions(&cwd)?,
-        ..SessionRequest::default()
+        ..session_request(args, &cwd)?
     };
-    if args.session.agent.is_some() {
-        request.model = args.agent_args.model.clone();
-    }
-    // castor takes the flag for new sessions; one that goes on has a mode of its own.
-    if args.session.agent.is_some() || args.session.resume.is_some() {
-        request.mode = args.agent_args.mode().map(|it| it.mode().as_str());
-    }
     let launch = launch(args)?;
     Ok(PreparedRun { prompts, launch, request })
 }
