@@ -249,7 +249,7 @@ fn a_session_in_an_untrusted_folder_says_why_it_is_read_only() {
             let asked = asked.last().unwrap();
             assert!(asked.contains(&why) && asked.contains("`castor trust`"), "{asked:?}");
         }
-        assert!(told[0].contains("\nmade\n") == is_made, "{told:?}");
+        assert!(told[0].contains("\\nmade\\n") == is_made, "{told:?}");
     }
 }
 
