@@ -164,7 +164,7 @@ fn open(path: &str) -> io::Result<File> {
     disk::open_private_log(&path)
 }
 
-/// Whether one of castor's own crates speaks: `castor`, `castor_agent` and the like.
+/// True for castor's own crates: `castor`, `castor_agent` and the like.
 fn is_ours(target: &str) -> bool {
     target.strip_prefix("castor").is_some_and(|it| it.is_empty() || it.starts_with("::") || it.starts_with('_'))
 }
