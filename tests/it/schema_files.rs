@@ -156,9 +156,9 @@ fn check_scenario(path: &Path, side: &str) -> (usize, Vec<String>) {
 /// What the hub of `castor serve` says to its agent, and the host of AHP to the hub.
 #[test]
 fn messages_of_scenarios_fit() {
-    let app = root().join("src/app");
-    let ahp = files(&app.join("ahp/scenarios"), "txt").into_iter().map(|it| (it, "hub"));
-    let all = ahp.chain([(app.join("hub/scenarios.txt"), "agent")]);
+    let host = root().join("src/host");
+    let ahp = files(&host.join("ahp/scenarios"), "txt").into_iter().map(|it| (it, "hub"));
+    let all = ahp.chain([(host.join("hub/scenarios.txt"), "agent")]);
     let (counts, wrong): (Vec<usize>, Vec<Vec<String>>) = all.map(|(path, side)| check_scenario(&path, side)).unzip();
     assert!(wrong.concat().is_empty(), "{}", wrong.concat().concat());
     assert!(counts.iter().all(|it| *it > 5) && counts.iter().sum::<usize>() > 180, "{counts:?}");

@@ -89,7 +89,7 @@ fn log_layer(env: &Env) -> Boxed {
         EnvFilter::new("warn")
     });
     // The crate rmcp says whole addresses when one cannot be reached, and keys are in those of many servers. What is worth
-    // knowing of it, `world::mcp` says.
+    // knowing of it, `tools::mcp` says.
     let may_speak = |target: &str| !target.starts_with("rmcp");
     let ours = filter_fn(move |it| is_ours(it.target()) || *it.level() <= Level::WARN && may_speak(it.target()));
     let filter = filter.and(ours.with_max_level_hint(LevelFilter::TRACE));

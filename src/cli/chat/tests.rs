@@ -253,7 +253,7 @@ fn check(path: &Path) {
 #[test]
 #[allow(clippy::disallowed_methods)]
 fn scenarios_end_as_they_did() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app/cli/chat/scenarios");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/chat/scenarios");
     let only = std::env::var("SCREEN").unwrap_or_default();
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
     paths.sort();

@@ -3,7 +3,7 @@
 //! A client's own (`session/set_title`) stands for good: only a client replaces it, by another or by
 //! `session/update`. Without one the newest stands of those of `session/update` and of the model (`update_topic`).
 //! The first line of the first prompt stands where there is no other. A fork has its parent's with a mark. A rewind
-//! goes back to the title of then, but for a client's own, which `world::store::metadata` keeps beside the log for
+//! goes back to the title of then, but for a client's own, which `store::sessions::metadata` keeps beside the log for
 //! the list of sessions.
 
 use serde_json::{Map, Value};

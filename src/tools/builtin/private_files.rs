@@ -1,5 +1,5 @@
 //! Private files for long tool outputs, which the model can read later.
-// An exception to the hands: no fsync, as `world::disk` has it, for what nobody misses after a crash.
+// An exception to the hands: no fsync, as `hands::disk` has it, for what nobody misses after a crash.
 #![allow(clippy::disallowed_methods)]
 
 use std::{

@@ -36,7 +36,7 @@ fn make(scenario: &str) -> Box<dyn Panel> {
 
 #[test]
 fn keys_give_screens_and_actions() {
-    check("src/app/cli/chat/composer/scenarios.txt", make, answer);
+    check("src/cli/chat/composer/scenarios.txt", make, answer);
 }
 
 /// Also where there is hardly any room: the text is somewhere, and the cursor in it.

@@ -77,5 +77,5 @@ fn keys_give_screens_and_actions() {
         Some("rewind") => rewind(),
         _ => options(),
     };
-    check("src/app/cli/chat/pickers/scenarios.txt", make, answer_search);
+    check("src/cli/chat/pickers/scenarios.txt", make, answer_search);
 }
