@@ -49,7 +49,7 @@ use castor_base::path::AbsPath;
 use castor_hands::{disk, secrets::Env};
 pub use export::Exporter;
 
-/// What decides which lines are logged: tracing's filters, such as `debug` or `castor::world=trace`.
+/// What decides which lines are logged: tracing's filters, such as `debug` or `castor_tools=trace`.
 pub const LOG_VAR: &str = "CASTOR_LOG";
 /// Where the log goes instead of stderr; it is appended to.
 pub const LOG_FILE_VAR: &str = "CASTOR_LOG_FILE";
@@ -85,7 +85,7 @@ pub fn start(env: &Env, wishes: &GeminiTelemetry) -> Option<Exporter> {
 fn log_layer(env: &Env) -> Boxed {
     let text = env.get(LOG_VAR).unwrap_or("warn");
     let filter = EnvFilter::try_new(text).unwrap_or_else(|it| {
-        eprintln!("castor: {LOG_VAR}: {it}; write a level such as debug, or castor::world=trace");
+        eprintln!("castor: {LOG_VAR}: {it}; write a level such as debug, or castor_tools=trace");
         EnvFilter::new("warn")
     });
     // The crate rmcp says whole addresses when one cannot be reached, and keys are in those of many servers. What is worth

@@ -6,7 +6,7 @@ pub const READ: &[(&str, &str, &str, &str)] = &[
     ("CASTOR_HOME", "path", "`~/.castor`", "castor's folder: settings, credentials, sessions, checkpoints."),
     ("CASTOR_TRUST_WORKSPACE", "`true` or `1`", "", "Trusts the folder of the session. Anything else: it is not trusted, whatever files say."),
     ("CASTOR_MODEL", "text", "", "The model that sessions start with; it goes over the setting `model.name`."),
-    ("CASTOR_LOG", "filter", "`warn`", "What is logged, such as `debug` or `castor::world=trace`."),
+    ("CASTOR_LOG", "filter", "`warn`", "What is logged, such as `debug` or `castor_tools=trace`."),
     ("CASTOR_STORE", "`files` or `postgres://…`", "`files`", "Where sessions are kept. A database needs a castor with the feature `postgres`."),
     ("PGPASSWORD", "text", "", "The password of that database, if the address has none."),
     ("CASTOR_LOG_FILE", "path", "stderr", "Where the log goes. The file is made for its owner alone, and appended to."),

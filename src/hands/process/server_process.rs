@@ -178,7 +178,7 @@ async fn log(stderr: ChildStderr, secrets: Vec<String>, tail: LogTail) -> LogDig
         let text =
             secrets.iter().fold(String::from_utf8_lossy(&line).into_owned(), |it, secret| it.replace(secret, "***"));
         if !text.trim().is_empty() {
-            tracing::debug!(target: "castor::server::stderr", "{}", text.trim_end());
+            tracing::debug!(target: "castor_hands::server::stderr", "{}", text.trim_end());
             digest.add(&text);
             tail.add(&text);
         }
