@@ -240,7 +240,7 @@ fn run(scenario: &str) -> String {
         }
     }
     for (number, mirror) in &run.mirrors {
-        if run.host.clients.all.get(number).is_some() {
+        if run.host.clients.all.contains_key(number) {
             mirror.check(&run.host, *number);
         }
     }

@@ -81,7 +81,7 @@ fn has_channel(host: &AhpHost, channel: &Channel) -> bool {
         Channel::Terminal(it) => host.machine.terminals.contains_key(it),
         Channel::Watch(it) => host.machine.watches.contains_key(it),
         Channel::Logs(level) => clients::least_severity(level).is_some(),
-        it => it.session().is_none_or(|it| host.sessions.all.get(it).is_some()),
+        it => it.session().is_none_or(|it| host.sessions.all.contains_key(it)),
     }
 }
 

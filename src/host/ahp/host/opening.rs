@@ -9,7 +9,7 @@ use castor_wire::acp::client::{AgentRequest, ListParams, OpenedAnswer, SessionPa
 
 /// Opens a session that is not here.
 pub fn open_session(host: &mut AhpHost, session: &str) {
-    if host.sessions.all.get(session).is_some() {
+    if host.sessions.all.contains_key(session) {
         return;
     }
     host.sessions.add(session, &host.clients);

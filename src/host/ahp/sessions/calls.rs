@@ -45,7 +45,7 @@ impl HostedSession {
                     res.push(self.ready(&turn, call));
                 }
                 let title = self.turn.talk.main_call(call).map(Call::title).unwrap_or_default();
-                res.push(acts::call_complete(&turn, call, acts::call_result(!end.is_failed(), &title, content)));
+                res.push(acts::call_complete(&turn, call, acts::call_result(!end.is_failed(), title, content)));
             }
             Some(CallStatus::InProgress) if !is_running => res.push(self.ready(&turn, call)),
             Some(CallStatus::InProgress) | None if is_running && !content.is_empty() => {

@@ -67,7 +67,8 @@ impl Sessions {
         if let Some(cwd) = self.catalog.folders.get(session) {
             hosted.set_folders(cwd, self.catalog.more_folders(session));
         }
-        self.all.entry(session.to_owned()).insert_entry(hosted).into_mut()
+        self.all.remove(session);
+        self.all.entry(session.to_owned()).or_insert(hosted)
     }
 
     /// Clients begin sessions before their users type anything, and take many of them back.
