@@ -50,7 +50,7 @@ fn what_a_file_tool_writes_beyond_the_limit_is_saved_and_the_limit_is_said_befor
     };
     let limit = said("has more than 200,000 files or 2 GiB").expect("the limit is said");
     let is_begun = |it: &&Value| it["status"] == "in_progress" || it["status"] == "completed";
-    let edit = updates.iter().position(|it| is_begun(it)).expect("an edit began");
+    let edit = updates.iter().position(is_begun).expect("an edit began");
     assert!(limit < edit, "{updates:?}");
     let at = |it: &str| sandbox.workspace().join("zz").join(it);
     assert_eq!((fs::read_to_string(at("kept.txt")).unwrap(), at("new.txt").exists()), ("after\n".to_owned(), true));
