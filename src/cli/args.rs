@@ -114,9 +114,6 @@ pub enum CliVerb {
     Trust(TrustArgs),
     #[command(flatten)]
     Install(InstallVerb),
-    /// For castor's developers: write the pages of docs/reference
-    #[command(hide = true)]
-    Docs(DocsArgs),
 }
 
 /// The commands that are an agent, or talk with one.
@@ -164,14 +161,6 @@ pub struct SessionArgs {
     /// Drive this ACP agent instead of castor
     #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
     pub agent: Option<String>,
-}
-
-/// Writes the reference.
-#[derive(Args, Clone, Debug)]
-pub struct DocsArgs {
-    /// Where the pages go
-    #[arg(default_value = "docs/reference")]
-    pub folder: PathBuf,
 }
 
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]

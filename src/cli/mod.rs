@@ -9,7 +9,6 @@ pub mod chat;
 pub mod clean_verb;
 pub mod client;
 pub mod config;
-pub mod docs;
 pub mod doctor;
 pub mod exec;
 pub mod exits;
@@ -135,7 +134,6 @@ pub fn main() -> ExitCode {
         }
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &Env::from_process(), &cwd, out, err))),
-        CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
         CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),
         CliVerb::Install(verb) => exit_code(install::run(&verb, args::Cli::command(), &mut Output::of_process())),
         CliVerb::Trust(args) => with_cwd(|cwd| {

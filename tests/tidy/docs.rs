@@ -1,9 +1,9 @@
-//! The pages of `docs/reference` are what `castor docs` writes, and say all variables that the source does.
+//! The pages of `docs/reference` are what `cargo xtask docs` writes, and say all variables that the source does.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{collections::BTreeSet, fs};
 
-use castor::cli::docs::{PAGES, variables};
 use castor_agent::settings::gemini_variables::VARIABLES;
+use castor_xtask::docs::{self, PAGES, variables};
 
 use super::{root, sources};
 
@@ -21,16 +21,15 @@ const OURS: &[&str] = &["CASTOR_", "CLOUDSDK_", "GCE_", "GEMINI_", "GOOGLE_", "O
 fn the_reference_is_current() {
     let folder = root().join("docs/reference");
     let written = tempfile::tempdir().unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_castor")).arg("docs").arg(written.path()).output().unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    docs::write(written.path()).unwrap();
     for page in PAGES {
         let file = format!("{}.md", page.name);
         let [there, now] = [&folder, written.path()].map(|it| fs::read_to_string(it.join(&file)).unwrap_or_default());
-        assert!(there == now, "docs/reference/{file} is not current: run castor docs");
+        assert!(there == now, "docs/reference/{file} is not current: run cargo xtask docs");
     }
     let pages = fs::read_dir(&folder).unwrap().map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
-    let n_written = pages.filter(|it| it.starts_with("<!-- `castor docs`")).count();
-    assert_eq!(n_written, PAGES.len(), "docs/reference holds a page that castor docs no longer writes");
+    let n_written = pages.filter(|it| it.starts_with("<!-- `cargo xtask docs`")).count();
+    assert_eq!(n_written, PAGES.len(), "docs/reference holds a page that cargo xtask docs no longer writes");
 }
 
 #[test]
@@ -39,7 +38,7 @@ fn docs_list_every_variable() {
         variables::READ.iter().map(|it| it.0).chain(variables::SET.iter().map(|it| it.0)).collect();
     let unread: BTreeSet<&str> = VARIABLES.iter().map(|it| it.0).collect();
     let (mut all, mut missing) = (String::new(), BTreeSet::new());
-    for source in sources().iter().filter(|it| !it.name.starts_with("cli/docs")) {
+    for source in sources().iter().filter(|it| !it.name.starts_with("xtask/docs")) {
         let code = source.code();
         for (at, word) in quoted(&code) {
             let is_name = word.bytes().all(|it| it == b'_' || it.is_ascii_uppercase() || it.is_ascii_digit());
@@ -53,7 +52,7 @@ fn docs_list_every_variable() {
         all += &source.text;
         all += &source.tests;
     }
-    assert!(missing.is_empty(), "src/cli/docs/variables.rs does not name {missing:?}");
+    assert!(missing.is_empty(), "src/xtask/docs/variables.rs does not name {missing:?}");
     for name in told {
         assert!(all.contains(name), "nothing in src goes by the variable {name}");
     }

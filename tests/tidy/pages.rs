@@ -18,8 +18,8 @@ const MAX_LINES: usize = 119;
 const MAX_README_LINES: usize = 60;
 /// An example stands within the first screen.
 const FIRST_SCREEN: usize = 30;
-/// How the pages begin that `castor docs` writes.
-const WRITTEN: &str = "<!-- `castor docs`";
+/// How the pages begin that `cargo xtask docs` writes.
+const WRITTEN: &str = "<!-- `cargo xtask docs`";
 /// Pages for castor's developers: only their links are checked.
 const DEVELOPERS: &[&str] = &[
     "CONTRIBUTING.md",

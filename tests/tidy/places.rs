@@ -74,7 +74,7 @@ fn a_tool_is_one_file_and_one_row() {
     }
 }
 
-/// With the page that `castor docs` writes these are three.
+/// With the page that `cargo xtask docs` writes these are three.
 #[test]
 fn a_hook_event_is_a_row_and_a_point() {
     let files = files();

@@ -1,4 +1,4 @@
-//! `castor docs`: writes the pages of `docs/reference/` from castor's own tables.
+//! `cargo xtask docs`: writes the pages of `docs/reference/` from castor's own tables.
 
 mod gemini;
 mod protocol;
@@ -7,25 +7,21 @@ pub mod variables;
 
 use std::{
     any::TypeId,
-    io::{self, Write},
-    path::PathBuf,
+    fs, io,
+    path::{Path, PathBuf},
 };
 
 use clap::{Arg, Command, CommandFactory};
 use serde_json::Value;
 
-use crate::cli::{
-    args::{Cli, DocsArgs},
-    chat::composer::key_help,
-    exits,
-};
+use castor::cli::{args::Cli, chat::composer::key_help, exits};
 use castor_agent::{
     session::policies::own_tools,
     settings::{self, Guard, KEYS, Key, Merge, Usage},
 };
-use castor_base::{hook::HookEvent, path::AbsPath};
+use castor_base::hook::HookEvent;
 use castor_engine::commands::COMMANDS;
-use castor_hands::{disk, secrets};
+use castor_hands::secrets;
 use castor_tools::{builtin::shell, workspace::dotenv};
 
 const VI_KEYS: &str = "\n`castor chat --vi` begins with vi's keys, and the command `/vi` switches them on or off: `h l w b e 0 ^ $ G gg f F t T ;`, counts, `d c y` \
@@ -54,22 +50,20 @@ pub const PAGES: &[Page] = &[
 
 impl Page {
     pub fn text(&self) -> String {
-        const NOTE: &str = "<!-- `castor docs` makes this page of the tables in src. -->";
+        const NOTE: &str = "<!-- `cargo xtask docs` makes this page of the tables in src. -->";
         format!("{NOTE}\n{}\n\n{}", self.head, (self.body)())
     }
 }
 
-/// Returns the exit code.
+/// Writes all pages into a folder.
 ///
 /// # Errors
-/// When a page, or what is said of it, cannot be written.
-pub fn run(args: &DocsArgs, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+/// When a page cannot be written.
+pub fn write(folder: &Path) -> io::Result<()> {
     for page in PAGES {
-        let file = cwd.join(&args.folder).join(page.name.to_owned() + ".md");
-        disk::write_atomic(&file, page.text().as_bytes())?;
-        writeln!(out, "Wrote {file}")?;
+        fs::write(folder.join(page.name.to_owned() + ".md"), page.text())?;
     }
-    Ok(0)
+    Ok(())
 }
 
 fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {

@@ -170,7 +170,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::{Compatibility, FLAGS, SHELL, TYPED, compatibility};
-    use crate::cli::args::Cli;
+    use castor::cli::args::Cli;
     use castor_engine::commands::is_own_command;
 
     /// Whether `castor run` or `castor chat` has a flag of that name.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{code, list, samples, table};
-use crate::cli::schema;
+use castor::cli::schema;
 use castor_agent::server;
 use castor_host::hub;
 
