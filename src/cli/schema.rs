@@ -21,7 +21,7 @@ use castor_base::{
     event::AgentEvent,
     log::Entry,
 };
-use castor_wire::acp::{drafts::Drafts, meta::MetaPlaces, own_methods::Methods};
+use castor_wire::acp::{drafts::Drafts, meta::MetaPlaces, own::own_methods::Methods};
 
 /// Prints a JSON Schema.
 #[derive(Args, Clone, Debug)]

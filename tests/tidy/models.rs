@@ -21,7 +21,7 @@ const PREFIXES: &[&str] = &[
 ];
 /// Places where a name is an example for people, and why.
 const EXAMPLES: &[(&str, &str)] = &[
-    ("cli/docs/samples.rs", "a value of a page of reference"),
+    ("xtask/docs/samples.rs", "a value of a page of reference"),
     ("agent/settings/keys.rs", "the text of a setting names a local model"),
 ];
 

@@ -72,6 +72,8 @@ pub fn is_struct(line: &str) -> bool {
 
 pub fn starts_item(line: &str, word: &str) -> bool {
     let before = line.find(word).map(|at| &line[..at]);
+    let whole = |it| str::strip_prefix(it, "pub(in ").and_then(|it| it.split_once(')')).map_or(it, |it| it.1);
+    let before = before.map(whole);
     let known = ["pub", "pub(crate)", "pub(super)", "async", "const", "unsafe"];
     before.is_some_and(|it| it.split_whitespace().all(|word| known.contains(&word)))
 }

@@ -19,7 +19,7 @@ use castor_base::{
 use castor_engine::{
     session::Session,
     step::{Input, OptionValue},
-    turn::session_agent::{find_session_agent, session_agents as turn_agents},
+    turn::agents::session_agent::{find_session_agent, session_agents as turn_agents},
 };
 use castor_tools::workspace::agents::parse_client;
 use castor_wire::{

@@ -8,17 +8,22 @@ use std::{
 use serde_json::{Value, value::RawValue};
 
 use crate::server::{
-    air, attach, auth, auth_status, definitions, draft_rewind, event_feed, event_requests, folder_options, foreground,
-    index_watch, listing, mcp, mcp_completion,
+    air::{self, index_watch},
+    event_feed,
+    handlers::{
+        attach, auth, auth_status, definitions, draft_rewind, event_requests, folder_options, listing, mcp_completion,
+        providers, quota, requests, requests_v2, rewind, session_metadata, tool_list, workspace_trust,
+    },
+    live::{foreground, sleep},
+    mcp,
     outbox::OutboxItem,
     pending_requests::{ClientRequest, RequestOwner},
-    providers, questions, quota,
+    questions,
     reply::{Reply, answer},
-    requests, requests_v2, rewind, server_orders, session_metadata, sleep,
+    server_orders,
     state::State,
     store_gate,
     tasks::store_requests::{QueuedMessage, WaitingRequest},
-    tool_list, workspace_trust,
 };
 use castor_base::ids::PromptId;
 use castor_engine::step::Input;

@@ -15,7 +15,7 @@ use castor_engine::step::Input;
 use castor_store::sessions::{ListCache, SessionSummary, StoreError};
 use castor_tools::mcp::ServerEvent;
 use castor_wire::{
-    acp::{air::session_index::IndexQuery, archive_filter::ArchiveFilter},
+    acp::{air::session_index::IndexQuery, drafts::archive_filter::ArchiveFilter},
     jsonrpc::{message::RpcError, open_requests::Ticket},
 };
 

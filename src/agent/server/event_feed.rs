@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::{reply, state::State};
-use crate::session::followers::Followers;
+use crate::session::events::followers::Followers;
 use castor_base::{
     event::AgentEvent,
     ids::{PromptId, SessionId, StreamId},
 };
 use castor_wire::{
     acp::{
-        events::{EVENT, STREAM_STARTED, StreamEnd, StreamOutcome, StreamStarted},
+        own::events::{EVENT, STREAM_STARTED, StreamEnd, StreamOutcome, StreamStarted},
         updates::notification,
     },
     jsonrpc::{open_requests::Ticket, write},

@@ -8,14 +8,16 @@ use crate::{
     model::refused_parameters::RefusedParameter,
     server::{
         agents,
-        auth::login_command,
-        children, definitions,
+        air::index_watch,
         event::EditorRequest,
-        event_feed, foreground, index_watch, mcp, offered_commands,
+        event_feed,
+        handlers::{auth::login_command, definitions, rewind_results},
+        live::{children, foreground, offered_commands, reconnect, renewals, session_state},
+        mcp,
         outbox::{OutboxItem, Round, SuspendedRound},
         pending_requests::{self, ClientRequest, RequestOwner},
         prompt_answer::{PromptAnswer, answer_prompt},
-        questions, reconnect, renewals, reply, rewind_results, server_orders, session_state,
+        questions, reply, server_orders,
         state::State,
         tasks::Tasks,
         trust,
@@ -37,7 +39,7 @@ use castor_store::sessions::AppendError;
 use castor_tools::workspace::said_once;
 use castor_wire::{
     acp::{
-        intercept::{self, InterceptRequest},
+        own::intercept::{self, InterceptRequest},
         terminals::CREATE,
     },
     jsonrpc::{

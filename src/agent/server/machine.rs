@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use super::{
-    air_reports, dispatch, flush, index_watch, listing, mcp, mcp_completion, outbox::OutboxItem, pending_requests,
-    server_orders, session_state, state::State, sweep, watching,
+use super::{dispatch, flush, mcp, outbox::OutboxItem, pending_requests, server_orders, state::State, sweep};
+use crate::server::{
+    air::{air_reports, index_watch},
+    handlers::{listing, mcp_completion},
+    live::{session_state, watching},
 };
 use crate::session::terminals::TerminalEnd;
 use castor_base::ids::SessionId;

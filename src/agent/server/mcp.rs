@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::{
-    offered_commands,
     outbox::Outbox,
     pending_requests::{self, ClientRequest},
     state::State,
 };
+use crate::server::live::offered_commands;
 use crate::session::{
     build_session::agent_server_request,
     live_session::LiveSession,
@@ -26,7 +26,7 @@ use castor_base::{
 };
 use castor_engine::{
     step::{ForeignTool, Input, McpTools},
-    turn::session_agent::find_session_agent,
+    turn::agents::session_agent::find_session_agent,
 };
 use castor_tools::mcp::{HostHandles, RelayError, RelayReply, RelayedRequest, ServerEvent};
 use castor_wire::{

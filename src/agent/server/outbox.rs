@@ -18,7 +18,7 @@ use castor_base::{
 use castor_engine::step::{Act, Effect, StepOutput};
 use castor_store::sessions::{AppendError, AppendOrder, PendingAppend, SessionStore};
 use castor_wire::{
-    acp::auth_status::AuthStatus,
+    acp::drafts::auth_status::AuthStatus,
     jsonrpc::{message::RequestId, open_requests::Ticket},
 };
 

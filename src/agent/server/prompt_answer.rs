@@ -2,13 +2,16 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{
-    air_reports,
-    foreground::{self, PromptEnd},
-    quota, reconnect,
-    state::State,
-};
+use super::state::State;
 use crate::errors::auth_required;
+use crate::server::{
+    air::air_reports,
+    handlers::quota,
+    live::{
+        foreground::{self, PromptEnd},
+        reconnect,
+    },
+};
 use castor_base::{
     event::{PromptOutcome, StopKind},
     ids::{PromptId, SessionId},

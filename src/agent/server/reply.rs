@@ -4,7 +4,8 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{foreground, outbox::OutboxItem, pending_requests::RequestOwner, state::State};
+use super::{outbox::OutboxItem, pending_requests::RequestOwner, state::State};
+use crate::server::live::foreground;
 use castor_wire::{
     acp::{initialize::AcpVersion, v2::errors},
     jsonrpc::{error, open_requests::Ticket, write},

@@ -7,7 +7,15 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     errors::store_error,
     model::chosen_model::{model_of, resumed_model},
-    server::{agents, flush, host_tools, mcp, outbox::Outbox, reconnect, session_state, state::State, trust, watching},
+    server::{
+        agents, flush,
+        handlers::host_tools,
+        live::{reconnect, session_state, watching},
+        mcp,
+        outbox::Outbox,
+        state::State,
+        trust,
+    },
     session::{
         build_session::{SessionParts, build_session, server_request},
         confinement,

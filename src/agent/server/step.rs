@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, event_feed, flush, foreground, pending_requests, reconnect, state::State};
+use super::{event_feed, flush, pending_requests, state::State};
+use crate::server::live::{children, foreground, reconnect};
 use crate::{panics, session::place};
 use castor_base::{ids::SessionId, log::Fact};
 use castor_engine::step::{Input, StepOutput};

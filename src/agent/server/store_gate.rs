@@ -5,12 +5,14 @@ use serde_json::value::RawValue;
 
 use super::{
     outbox::OutboxItem,
-    requests::end_session,
     sessions::new_id,
     state::State,
-    tasks::metadata_order::MetadataOrder,
-    tasks::store_requests::{QueuedMessage, StoreAnswer, StoreProgress, StoreQuestion, StoreRequests, WaitingRequest},
+    tasks::{
+        metadata_order::MetadataOrder,
+        store_requests::{QueuedMessage, StoreAnswer, StoreProgress, StoreQuestion, StoreRequests, WaitingRequest},
+    },
 };
+use crate::server::handlers::requests::end_session;
 use crate::session::fork_log::ForkOrder;
 use castor_base::ids::SessionId;
 use castor_engine::step::Input;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     model::{catalog::Catalog, chosen_model},
-    server::{agents, mcp, offered_commands, state::State},
+    server::{agents, live::offered_commands, mcp, state::State},
     session::{
         build_session::{SessionParts, build_session, server_request},
         live_session::LiveSession,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::session::{
-    followers::Followers, session_basis::SessionBasis, session_resources::SessionResources, trust::PendingTrust,
+    events::followers::Followers, session_basis::SessionBasis, session_resources::SessionResources, trust::PendingTrust,
 };
 use castor_base::{
     ids::{EffectId, PromptId, SessionId},
@@ -15,8 +15,8 @@ use castor_hands::secrets::Env;
 use castor_store::sessions::SessionLog;
 use castor_tools::workspace::watched_files::{WatchedFiles, WatchedKind};
 use castor_wire::acp::{
+    drafts::quota::QuotaPool,
     options::ChosenOptions,
-    quota::QuotaPool,
     updates::{ClientProfile, SessionView},
 };
 

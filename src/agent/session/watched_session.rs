@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
+use crate::session::events::{
     event_log::{all_events, events_of},
     followers::Followers,
 };

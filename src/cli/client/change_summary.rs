@@ -13,7 +13,7 @@ use super::changed_files::EditChanges;
 use crate::cli::{render::words::count, terminal_text::clean_line};
 use castor_base::{checkpoint::ChangeKind, path::AbsPath};
 use castor_hands::disk;
-use castor_wire::acp::rewind::ListedFile;
+use castor_wire::acp::own::rewind::ListedFile;
 
 /// Changed files that other programs run or obey outside of the sandbox: review these first.
 const OBEYED: &[&str] = &[

@@ -3,7 +3,7 @@
 use super::definitions_reading::{self, names};
 use crate::{
     record::Step,
-    turn::{flow::Flow, session_agent::switched_agents, spec::TurnContext},
+    turn::{agents::session_agent::switched_agents, flow::Flow, spec::TurnContext},
 };
 use castor_base::{
     agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},

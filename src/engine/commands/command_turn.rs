@@ -6,7 +6,7 @@ use super::{
     shell,
     undo::{self, UndoRequest},
 };
-use crate::turn::{Turn, TurnContext, compressing, flow::Flow, memory_reading, state::TurnState};
+use crate::turn::{Turn, TurnContext, flow::Flow, model::compressing, prompt::memory_reading, state::TurnState};
 use castor_base::{content::Part, ids::PromptId, saved_memory::MemoryOrder, server_order::ServerOrder};
 
 /// What the turn is for.

@@ -4,7 +4,7 @@
 use super::definitions_reading::{self, changes};
 use crate::{
     record::Step,
-    turn::{flow::Flow, session_agent::switched_prompts, spec::TurnContext},
+    turn::{agents::session_agent::switched_prompts, flow::Flow, spec::TurnContext},
 };
 use castor_base::{
     extension::ExtensionSummary,

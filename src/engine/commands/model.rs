@@ -3,7 +3,7 @@
 use crate::{
     record::Step,
     routing::retirement,
-    turn::{Spec, windows},
+    turn::{Spec, model::windows},
 };
 use castor_base::text;
 

@@ -5,7 +5,7 @@ use crate::{
     step::{Effect, Input},
     turn::{
         flow::{Flow, Phase},
-        memory_reading,
+        prompt::memory_reading,
         spec::TurnContext,
         state::TurnState,
     },

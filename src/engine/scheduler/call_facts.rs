@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{resource_tools, toolbox::Toolbox};
+use super::toolbox::Toolbox;
+use crate::scheduler::resources::resource_tools;
 use crate::{policy, record::Record, session_tools::delegate, step::ForeignTool};
 use castor_base::{
     host_tools::HostTool,

@@ -20,8 +20,7 @@ mod history;
 pub mod host_calls;
 mod peer_permission;
 mod plan_review;
-mod resource_calls;
-mod resource_tools;
+mod resources;
 mod sandbox_denial;
 pub mod server_login;
 pub mod skill_calls;
@@ -34,7 +33,7 @@ mod wave;
 pub use call_facts::evaluate;
 pub use call_hooks::diffs_text;
 pub use denials::CancelReason;
-pub use resource_tools::specs as resource_tools;
+pub use resources::resource_tools::specs as resource_tools;
 pub use tool_limit::FittedTools;
 pub use toolbox::{CallContext, SavedAnswers, Toolbox};
 

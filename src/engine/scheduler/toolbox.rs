@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    peer_permission, resource_tools,
+    peer_permission,
     tool_limit::FittedTools,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
+use crate::scheduler::resources::resource_tools;
 use crate::{
     hooks::Hooks,
     policy::{self, RuleSet, SandboxFacts},

@@ -27,8 +27,8 @@ use crate::{
     step::{Act, Effect, Input, McpTools, StepOutput},
     turn::{
         Choices, Preamble, SessionScratch, Spec, Turn, TurnContext,
+        agents::session_agent::{find_session_agent, session_limits, session_spec, switched_agents, switched_prompts},
         endings::Cause,
-        session_agent::{find_session_agent, session_limits, session_spec, switched_agents, switched_prompts},
     },
 };
 use castor_base::{

@@ -3,7 +3,7 @@
 use crate::{
     record::{Step, TitleSource},
     step::{Effect, OptionValue},
-    turn::{Spec, TurnContext, windows},
+    turn::{Spec, TurnContext, model::windows},
 };
 use castor_base::{event::EventKind, log::Fact, prompt_options::PromptOptions};
 

@@ -8,9 +8,10 @@ use crate::{
     step::StepOutput,
     turn::{
         SessionScratch, Turn,
+        agents::session_agent::{find_session_agent, switched_prompts},
         endings::Cause,
-        session_agent::{find_session_agent, switched_prompts},
-        steering, windows,
+        model::windows,
+        steering,
     },
 };
 use castor_base::{

@@ -4,15 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endings::Cause,
-    failure_recovery::{self, FailedAttempt},
     flow::{Flow, Station},
     limits,
-    response::{AnswerKind, Response},
     spec::TurnContext,
     state::TurnState,
     turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::hooks::{HookOutcome, llm};
+use crate::turn::model::{
+    failure_recovery::{self, FailedAttempt},
+    response::{AnswerKind, Response},
+};
 use castor_base::{
     agent::TaskResult,
     hook::HookEvent,

@@ -1,14 +1,13 @@
 //! Running the tool calls of an answer: the turn waits until the scheduler has ended all of them.
 
 use super::{
-    composing,
     endings::Cause,
     flow::{Flow, Phase, Station},
     limits,
     spec::TurnContext,
     state::TurnState,
-    transfer,
 };
+use crate::turn::agents::{composing, transfer};
 use crate::{record::Step, scheduler::BatchStatus, step::Input};
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The inbox of a request: background results, steering and tools that are new since the last one.
 
-use super::{flow::Flow, loop_detection::LoopWatch, spec::TurnContext, state::TurnState};
+use super::{flow::Flow, spec::TurnContext, state::TurnState};
+use crate::turn::checks::loop_detection::LoopWatch;
 
 pub(super) fn take_inbox(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     cx.scratch.background_results.tell(cx.step);

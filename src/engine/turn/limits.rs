@@ -1,13 +1,13 @@
 //! Limits during a turn: stops it when the turn or its session has used up requests, tokens or money.
 
 use super::{
-    agent_run,
     endings::Cause,
     flow::Flow,
     spec::TurnContext,
     spent::{limits, reached},
     state::TurnState,
 };
+use crate::turn::agents::agent_run;
 use castor_base::limits::LimitSpan;
 
 /// A turn asks the model at most this often: the runtime's own bound, whatever the settings say.

@@ -1,68 +1,37 @@
 //! A turn: one prompt from its arrival to its one outcome. It walks the stations of [`recipe`], from wait to wait.
 
 mod agent_hooks;
-mod agent_run;
+pub mod agents;
 mod answer;
 mod background_results;
-mod build;
 pub mod calls;
 pub mod checkpoints;
-mod child_spec;
-mod command_template;
-mod composing;
-mod composition;
-pub mod compressing;
-mod conversation_text;
-mod credential_renewal;
-mod distilling;
+mod checks;
 pub mod endings;
-mod expansion;
-mod failure_recovery;
 pub mod flow;
 mod held_programs;
 mod inbox;
-mod leaving_out;
 mod limits;
 mod live_state;
-mod loop_detection;
-mod loop_recovery;
-mod memory_discovery;
-pub mod memory_reading;
-mod mentions;
 pub mod messages;
-mod model_checks;
-mod named_paths;
-mod omissions;
-mod open_samplings;
+pub mod model;
 mod preamble;
+pub mod prompt;
 pub mod pseudo_call;
 mod recipe;
-mod request_builder;
-mod request_hooks;
-mod response;
-mod route;
-mod router;
-mod sampling;
-mod server_credentials;
-mod server_questions;
-mod server_sampling;
-mod server_wait;
-pub mod session_agent;
+mod servers;
 pub mod spec;
 mod spent;
 pub mod state;
 pub mod steering;
-mod template;
-mod transfer;
 mod trust;
 mod turn_hooks;
 pub mod utility_call;
 mod utility_wait;
-pub mod windows;
 
-pub use agent_run::run_state;
-pub use child_spec::{ChildModel, ChildStart, child_spec};
-pub use loop_recovery::LOOP_DETECTED;
+pub use agents::agent_run::run_state;
+pub use agents::child_spec::{ChildModel, ChildStart, child_spec};
+pub use checks::loop_recovery::LOOP_DETECTED;
 pub use messages::send_command_message;
 pub use preamble::Preamble;
 pub use spec::{
@@ -79,10 +48,9 @@ use crate::{
     step::{Effect, Input},
     turn::{
         endings::{Cause, TurnEnding},
-        failure_recovery::note_standing,
         flow::{Flow, Phase, Station},
         messages::send_message,
-        router::Router,
+        model::{failure_recovery::note_standing, router::Router},
         state::{RequestDraft, TurnState},
     },
 };
@@ -189,7 +157,7 @@ impl Turn {
             return self.hint(cx.step, content);
         }
         let Some(phase) = self.phase.take() else { return };
-        match server_sampling::on_input(&mut self.state, cx, input) {
+        match servers::server_sampling::on_input(&mut self.state, cx, input) {
             Some(input) => {
                 let flow = phase.step(&mut self.state, cx, input);
                 self.walk(cx, flow);
@@ -215,7 +183,7 @@ impl Turn {
                     scheduler.on_input(&mut calls, input);
                     return;
                 }
-                Flow::End(cause) => match agent_run::recover(&mut self.state, cx, &cause) {
+                Flow::End(cause) => match agents::agent_run::recover(&mut self.state, cx, &cause) {
                     Some(it) => {
                         flow = it;
                         continue;
@@ -292,9 +260,9 @@ impl Turn {
         if pending.is_none() {
             self.state.scheduler.cancel(step, cause.cancel_reason());
         }
-        let cause = &agent_run::final_cause(self.state.recovery.as_ref(), cause);
+        let cause = &agents::agent_run::final_cause(self.state.recovery.as_ref(), cause);
         let TurnEnding { reason, outcome, text, aside, error } = match &self.state.tools.task {
-            Some(task) => agent_run::ending(task, cause),
+            Some(task) => agents::agent_run::ending(task, cause),
             None => endings::ending(cause),
         };
         if let Some(text) = text {
@@ -364,7 +332,7 @@ fn join_history(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, content: Pro
     let marks = if content.results.is_empty() { &[][..] } else { &[STEERING_META][..] };
     // Agents are told their work by a model.
     if cx.spec.toolbox.task.is_none() {
-        named_paths::open_named_paths(cx.step, content.typed());
+        prompt::named_paths::open_named_paths(cx.step, content.typed());
     }
     answer_returned_calls(cx.step, content.results);
     if !content.parts.is_empty() {
@@ -398,7 +366,7 @@ fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc
     let configured = cx.spec.aliases.model_of(&cx.step.record.model);
     // A composite asks none: what its agents find out is theirs to tell.
     let composes = cx.spec.toolbox.task.as_ref().is_some_and(|it| it.composition().is_some());
-    let found = if composes { None } else { route::first_model(cx) };
+    let found = if composes { None } else { model::route::first_model(cx) };
     let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
     let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
     cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()), state: Default::default() });

@@ -1,13 +1,19 @@
 //! The recipe of a turn: every station from the prompt to the end, in order, with its function.
 
 use super::{
-    agent_hooks, build, calls, composing, expansion,
+    agent_hooks, calls,
     flow::{Flow, Station},
-    held_programs, inbox, limits, loop_recovery, memory_discovery, memory_reading, mentions, model_checks,
-    request_hooks, route, sampling, server_credentials, server_questions, server_wait,
+    held_programs, inbox, limits,
     spec::TurnContext,
     state::TurnState,
     trust,
+};
+use crate::turn::{
+    agents::composing,
+    checks::{loop_recovery, model_checks},
+    model::{build, request_hooks, route, sampling},
+    prompt::{expansion, memory_discovery, memory_reading},
+    servers::{mentions, server_credentials, server_questions, server_wait},
 };
 
 type Enter = fn(&mut TurnState, &mut TurnContext<'_, '_>) -> Flow;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{
-    endings::Cause, loop_detection::LoopWatch, open_samplings::ServerSamplings, router::Router, steering::Steering,
-};
+use super::{endings::Cause, steering::Steering};
+use crate::turn::{checks::loop_detection::LoopWatch, model::router::Router, servers::open_samplings::ServerSamplings};
 use crate::{
     context::RetryAdvice,
     record::Step,

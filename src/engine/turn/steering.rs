@@ -1,6 +1,7 @@
 //! Steering: text that the user sends while a turn runs. It joins the next request or returns to the user.
 
-use super::{messages::send_message, named_paths::open_named_paths};
+use super::messages::send_message;
+use crate::turn::prompt::named_paths::open_named_paths;
 use crate::{
     record::{STEERING_META, Step},
     step::Effect,

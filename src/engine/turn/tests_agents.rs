@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Spec, child_spec};
+use super::Spec;
+use crate::turn::child_spec;
 use crate::{
     record::{Record, SessionOrigin},
     session_tools::delegate::delegation,

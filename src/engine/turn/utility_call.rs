@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{leaving_out, spec::TurnContext, spent::has_spent_all, windows};
+use super::{spec::TurnContext, spent::has_spent_all};
+use crate::turn::model::{leaving_out, windows};
 use crate::{
     context::tokens,
     record::Step,

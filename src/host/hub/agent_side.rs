@@ -5,7 +5,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{AgentState, Errand, ForwardedRequest, Hub, SharedQuestion, envelope, envelope::Address};
 use castor_wire::{
-    acp::{
+    acp::own::{
         events::{EVENT, STREAM_STARTED},
         host_tools,
     },

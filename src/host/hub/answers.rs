@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{AgentAnswer, AgentState, Errand, ForwardedRequest, Hub, envelope};
 use castor_wire::{
-    acp::attach::{PromptEnded, QuestionAnswered},
+    acp::own::attach::{PromptEnded, QuestionAnswered},
     jsonrpc::{message::RequestId, write},
 };
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{AgentState, Errand, ForwardedRequest, Hub, HubCall, HubClient, envelope, envelope::Address};
 use castor_wire::{
-    acp::attach::ActingClient,
+    acp::own::attach::ActingClient,
     jsonrpc::{
         error,
         message::{self, InvalidMessage, Message, RequestId},

@@ -7,7 +7,7 @@ use super::{
     sleep::{WaitingCall, Wakefulness},
 };
 use castor_wire::{
-    acp::attach::ClientsNotice,
+    acp::own::attach::ClientsNotice,
     jsonrpc::{error, message::RequestId, write},
 };
 

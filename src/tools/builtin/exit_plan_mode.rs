@@ -7,7 +7,7 @@ use crate::builtin::{
     params::{CallArguments, invalid},
     paths,
     schema::{self, text},
-    text_file,
+    texts::text_file,
 };
 use castor_base::{
     path::AbsPath,

@@ -2,11 +2,8 @@
 
 mod aliases;
 pub mod apply_patch;
-mod change;
-mod edit_rule;
 pub mod exit_plan_mode;
 mod fact_arguments;
-mod file_lines;
 pub mod folder_tree;
 pub mod get_internal_docs;
 pub mod glob;
@@ -17,7 +14,6 @@ pub mod list_directory;
 pub mod params;
 pub mod past_sessions;
 pub mod paths;
-mod placeholder;
 mod private_files;
 pub mod propose_memory;
 pub mod read_background_output;
@@ -28,10 +24,9 @@ pub mod save_memory;
 mod schema;
 pub mod shell;
 mod skipped;
-mod snippet;
 #[cfg(test)]
 mod testing;
-mod text_file;
+mod texts;
 pub mod truncate;
 pub mod walk;
 mod web_access;

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::builtin::{
     Builtin, Task, ToolContext,
-    file_lines::file_lines,
     params::{CallArguments, invalid},
     paths,
     schema::{self, count, text},
-    text_file, walk,
+    texts::{file_lines::file_lines, text_file},
+    walk,
 };
 use castor_base::{
     content::Part,

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::builtin::{
     Builtin, Task, ToolContext,
-    file_lines::file_lines,
     params::{CallArguments, invalid},
-    paths, schema, text_file,
+    paths, schema,
+    texts::{file_lines::file_lines, text_file},
     walk::{self, Excludes, IgnoreRules, META, WalkPlan},
 };
 use castor_base::{

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use self::arguments::ReplaceCall;
 use crate::builtin::{
-    Builtin, Task, ToolContext,
-    change::TextChange,
-    edit_rule::{self, Lines, Match, Replacement},
-    paths,
+    Builtin, Task, ToolContext, paths,
     schema::{self, flag, text},
-    text_file::{self, LoadedFile, TextFile},
+    texts::{
+        change::TextChange,
+        edit_rule::{self, Lines, Match, Replacement},
+        text_file::{self, LoadedFile, TextFile},
+    },
 };
 use castor_base::{
     path::AbsPath,

@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::builtin::{
     Builtin, Task, ToolContext,
-    change::TextChange,
     fact_arguments::{FactArguments, fact_schema},
     paths,
-    text_file::{self, LoadedFile},
+    texts::{
+        change::TextChange,
+        text_file::{self, LoadedFile},
+    },
 };
 use castor_base::{
     path::AbsPath,

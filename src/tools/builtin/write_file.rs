@@ -4,11 +4,14 @@ use serde_json::Value;
 
 use crate::builtin::{
     Builtin, Task, ToolContext,
-    change::TextChange,
     params::{CallArguments, invalid},
-    paths, placeholder,
+    paths,
     schema::{self, text},
-    text_file::{self, LoadedFile, TextFile},
+    texts::{
+        change::TextChange,
+        placeholder,
+        text_file::{self, LoadedFile, TextFile},
+    },
 };
 use castor_base::{
     path::AbsPath,

@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     elicitation_call::ServerAsker,
     error::{StartError, innermost_cause, is_unauthorized},
-    line_limit::LineOverflow,
     subscriptions::Subscriptions,
 };
+use crate::mcp::transport::line_limit::LineOverflow;
 use castor_base::{file_uri, path::AbsPath, sampling::SAMPLING, terminal::ObeyedFindings, text};
 use castor_hands::process::server_process::ServerProcess;
 

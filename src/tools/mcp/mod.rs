@@ -4,16 +4,12 @@ pub mod auth;
 mod call;
 mod catalog;
 mod client;
-mod client_transport;
 mod completion;
 mod connection;
 mod elicitation_call;
 mod error;
 mod exchange;
-mod http_client;
 mod incoming;
-mod line_limit;
-mod line_transport;
 mod listing;
 mod names;
 mod output;
@@ -26,10 +22,8 @@ mod sampling;
 mod sampling_call;
 mod sandbox_findings;
 mod server;
-mod sse;
-mod stdio;
 mod subscriptions;
-mod web;
+mod transport;
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,11 +31,11 @@ use tokio::sync::oneshot;
 
 pub use call::{Connection, ProcessHold, ServerCall};
 pub use catalog::{ServerLists, ServerTool};
-pub use client_transport::{RelayError, RelayReply, RelayedRequest};
 pub use connection::open_link;
 pub use names::ToolNames;
 pub use resources::describe_resources;
 pub use server::{StartFailure, run_server, try_server};
+pub use transport::client_transport::{RelayError, RelayReply, RelayedRequest};
 
 use self::auth::LoginTarget;
 use castor_base::{

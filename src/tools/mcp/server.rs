@@ -13,16 +13,14 @@ use super::{
     call::ProcessHold,
     catalog::ServerLists,
     client::{Listener, OpenConnection, set_log_level},
-    client_transport::ClientTransport,
     connection::{ConnectionGuard, MAX_WHY, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
-    line_limit::TOO_LONG,
     listing::{follow_lists, list_all, listen_for_changes},
     restart::{NextTry, Restarts},
     sandbox_findings::PendingFindings,
-    stdio, web,
 };
+use crate::mcp::transport::{client_transport::ClientTransport, line_limit::TOO_LONG, stdio, web};
 use castor_base::{elicitation::ElicitationSupport, held_program::HoldReason, mcp::McpLink, text};
 use castor_hands::{http, process::server_process::ServerProcess};
 

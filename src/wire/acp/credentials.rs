@@ -11,8 +11,8 @@ use super::{
     initialize::{Client, LoginCommand, TERMINAL, legacy_login},
     meta::messages::{AuthRequiredMeta, OwnQuestionMeta, QuestionMeta},
     session::wire_id,
-    tool_calls,
 };
+use crate::acp::update::tool_calls;
 use castor_base::{
     credential::Credential,
     ids::{CallId, SessionId},

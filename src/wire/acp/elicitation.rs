@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    acp::{session::wire_id, tool_calls},
+    acp::{session::wire_id, update::tool_calls},
     jsonrpc::message::RequestId,
 };
 use castor_base::{

@@ -17,9 +17,11 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::acp::{
     air::AirFeatures,
-    intercept::read_interceptors,
     meta::messages::TerminalLogin,
-    policy::{POLICY_ROLES, read_client_policy},
+    own::{
+        intercept::read_interceptors,
+        policy::{POLICY_ROLES, read_client_policy},
+    },
 };
 use castor_base::{
     check::ClientPolicy,

@@ -10,7 +10,7 @@ use crate::acp::{
     meta::messages::{OwnQuestionMeta, QuestionMeta},
     question_answer::QuestionAnswerMeta,
     session::wire_id,
-    tool_calls,
+    update::tool_calls,
 };
 use castor_base::{
     event::Location,

@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Map, value::RawValue};
 
-use crate::acp::{session::wire_id, tool_calls};
+use crate::acp::{session::wire_id, update::tool_calls};
 use castor_base::{
     checkpoint::ConflictChoice,
     fallback::Intent,

@@ -17,11 +17,10 @@ use crate::acp::{
         report_request,
         session_index::{IndexQuery, IndexRow},
     },
-    archive_filter::ArchiveFilter,
+    drafts::{archive_filter::ArchiveFilter, system_prompt::read_system_prompt},
     meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionListMeta, SessionStartMeta, StopDetail},
     options::{self, ChosenOptions, OfferedOptions},
-    prompt_options::{PromptOptionsParams, read_prompt_options},
-    system_prompt::read_system_prompt,
+    own::prompt_options::{PromptOptionsParams, read_prompt_options},
 };
 use castor_base::{
     agent::ClientAgent,

@@ -10,19 +10,22 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::acp::{
-    activities::RecentActivities,
     air::{background_task::BackgroundTask, patches::patch_update},
-    call_content::{result_content, terminal_result},
     content,
+    drafts::session_metadata::title_info,
     initialize::{AcpVersion, ClientFeatures},
     meta::messages::{CallMeta, OwnCallMeta},
     options::{self, ChosenOptions, OfferedOptions},
     plans::plan_update,
     session::{iso_time, wire_id},
-    session_metadata::title_info,
     terminals,
-    text_chunks::{ChunkKind, TextChunks},
-    tool_calls, v2,
+    update::{
+        activities::RecentActivities,
+        call_content::{result_content, terminal_result},
+        text_chunks::{ChunkKind, TextChunks},
+        tool_calls,
+    },
+    v2,
 };
 use castor_base::{
     ansi::plain,

@@ -272,6 +272,9 @@ mod tests {
         let shapes = ["methods", "drafts"].map(schema::value);
         let has_shape = |name: &&str| shapes.iter().any(|it| it["properties"].get(name).is_some());
         let missing: Vec<&str> = server::method_names().filter(|it| it.starts_with('_') && !has_shape(it)).collect();
-        assert!(missing.is_empty(), "schema/methods.json lacks {missing:?}: src/wire/acp/own_methods.rs lists them");
+        assert!(
+            missing.is_empty(),
+            "schema/methods.json lacks {missing:?}: src/wire/acp/own/own_methods.rs lists them"
+        );
     }
 }

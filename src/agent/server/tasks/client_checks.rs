@@ -10,7 +10,7 @@ use castor_base::{
     hook::{HookEnd, HookReport, HookRun},
 };
 use castor_engine::step::Input;
-use castor_wire::acp::{
+use castor_wire::acp::own::{
     intercept::{self, InterceptRequest},
     policy::{self, ClientPolicyRequest},
 };

@@ -9,7 +9,7 @@ use castor_base::{
     host_tools::HostRun,
     tool::{ToolCall, ToolError, ToolOutput},
 };
-use castor_wire::acp::host_tools::{CALL, HostReply, call_params, read_answer};
+use castor_wire::acp::own::host_tools::{CALL, HostReply, call_params, read_answer};
 
 /// What the host answers. The loop takes the request back when nobody waits for the answer any more.
 pub async fn call_host(task: &EffectTask, run: &HostRun, call: &ToolCall) -> ToolOutput {

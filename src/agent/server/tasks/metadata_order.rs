@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 use castor_base::ids::SessionId;
 use castor_engine::record::Record;
 use castor_store::sessions::{SessionStore, StoreError};
-use castor_wire::acp::session_metadata::{TitleParams, read_archive, read_set_title, read_status, read_unarchive};
+use castor_wire::acp::drafts::session_metadata::{
+    TitleParams, read_archive, read_set_title, read_status, read_unarchive,
+};
 
 /// What a request asks of the store.
 pub enum MetadataOrder {

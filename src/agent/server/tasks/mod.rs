@@ -28,13 +28,13 @@ use tracing::Span;
 use super::{
     event::{ListAsker, ListParams},
     traces::Traces,
-    watched_lists::WatchedLists,
 };
+use crate::server::air::watched_lists::WatchedLists;
 use crate::{
     model::refused_parameters::RefusedParameter,
     session::{
-        event_log::children_of, mcp_servers::Servers, read_resources::ReadResources, server_questions::ServerQuestions,
-        session_resources::SessionResources, watched_session::WatchedSession,
+        events::event_log::children_of, mcp_servers::Servers, read_resources::ReadResources,
+        server_questions::ServerQuestions, session_resources::SessionResources, watched_session::WatchedSession,
     },
 };
 use castor_base::{

@@ -9,7 +9,7 @@ use super::metadata_order::MetadataOrder;
 use crate::{
     errors::store_error,
     session::{
-        event_log::children_of,
+        events::event_log::children_of,
         fork_log::{ForkOrder, copy_log},
     },
 };

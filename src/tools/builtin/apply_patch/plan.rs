@@ -4,10 +4,12 @@ use sha2::{Digest, Sha256};
 
 use super::hunks::{self, HunkError};
 use crate::builtin::{
-    ToolContext,
-    change::PARTED,
-    paths, placeholder,
-    text_file::{self, LoadedFile, TextFile},
+    ToolContext, paths,
+    texts::{
+        change::PARTED,
+        placeholder,
+        text_file::{self, LoadedFile, TextFile},
+    },
 };
 use castor_base::{
     fs::{ChangeError, PlannedChange},

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builtin::{
     grep_search::utf8_reader::Utf8Reader,
     skipped::{SkipReason, SkippedFiles},
-    text_file::{self, Encoding, MAX_BYTES, SNIFFED_BYTES},
+    texts::text_file::{self, Encoding, MAX_BYTES, SNIFFED_BYTES},
     walk::{Excludes, WalkPlan},
 };
 use castor_base::{path::AbsPath, text::head};

@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use crate::builtin::{
     ToolContext,
-    edit_rule::Replacement,
     params::{CallArguments, invalid},
-    placeholder, text_file,
+    texts::{edit_rule::Replacement, placeholder, text_file},
 };
 use castor_base::{path::AbsPath, text::first_line, tool::ToolError};
 

@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt::Write};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use crate::builtin::edit_rule::{Lines, Replacement, indentation};
+use crate::builtin::texts::edit_rule::{Lines, Replacement, indentation};
 use castor_base::text::first_line;
 
 const CONTEXT_LINES: usize = 2;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::nearest;
-use crate::builtin::edit_rule::{EditRefusal, Lines, Replacement};
+use crate::builtin::texts::edit_rule::{EditRefusal, Lines, Replacement};
 use castor_base::{path::AbsPath, tool::ToolError};
 
 /// How many places of an ambiguous text are named.

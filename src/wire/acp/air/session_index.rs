@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{air_meta, air_of};
-use crate::acp::{archive_filter::ArchiveFilter, events::EmptyResult};
+use crate::acp::{drafts::archive_filter::ArchiveFilter, own::events::EmptyResult};
 use castor_base::{ids::SessionId, path::AbsPath};
 
 /// The notification that a list may be another one.

@@ -42,10 +42,10 @@ pub use session::{
     SessionState, StepStatus, SubagentAnnouncement, TaskNews, TokenUsage, WholeMessage,
 };
 
+pub use super::mcp_servers::{McpServerReport, McpServerState, McpServers};
 use super::meta::messages::UpdateMeta;
-pub use super::{
+pub use crate::acp::own::{
     definition_list::{DefinitionList, ListedCommand, ListedExtension, ListedSkill},
-    mcp_servers::{McpServerReport, McpServerState, McpServers},
     state::StateValues,
     tool_list::{ListedTool, ToolList},
 };

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::messages::{CallMeta, NoticeMeta, QuestionMeta, SubagentMeta, TerminalLogin};
-use super::{
+use super::question_answer::QuestionAnswerMeta;
+use crate::acp::own::{
     host_tools::HostToolsParam, intercept::InterceptorParam, policy::ClientPolicyParam,
-    prompt_options::PromptOptionsParams, question_answer::QuestionAnswerMeta,
+    prompt_options::PromptOptionsParams,
 };
 use castor_base::{
     host_tools::{HostExecution, HostTool},

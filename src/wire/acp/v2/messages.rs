@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{same_json, text_block, updates::push_one};
 use crate::acp::{
     content,
-    text_chunks::ChunkKind,
+    update::text_chunks::ChunkKind,
     updates::{Playback, SessionView},
 };
 use castor_base::{
